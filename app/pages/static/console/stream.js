@@ -47,13 +47,14 @@ function Shown({ app, id, path, live, stored, canEdit, isAdmin, reload }) {
   const row = live?.stream ?? { app, user_id: stored.user_id, stream_id: id };
   const runs = live && !live.ended;
   const attempts = (runs ? live.attempts : stored?.attempts) ?? [];
+  const answering = row.strategy ? row : attempts.findLast(({ stage, outcome }) => stage !== "stt" && outcome === "won");
   return html`<header class="head"><h1>${texts.kinds[row.kind] ?? texts.stream}</h1>
       <${Badge} tone=${runs ? "good" : ""} text=${runs ? texts.states[row.state] : texts.ended} />
       ${runs && canEdit && html`<div class="actions"><${Action} title=${texts.cancel} text=${texts.cancelText} reason danger onRun=${({ reason }) => writeWith(reason, "POST", cancelPath(row), {})} onDone=${reload} /></div>`}</header>
     <div class="panel"><${Facts} rows=${[
       [texts.user, html`<${UserLink} app=${app} user=${row.user_id} />`],
       [texts.stream, html`<${Id} value=${id} />`],
-      [texts.answers, row.strategy && html`<${Answers} row=${row} />`],
+      [texts.answers, answering?.strategy && html`<${Answers} row=${answering} />`],
       [texts.began, html`<${Time} at=${live?.began_at ?? stored.began_at} />`],
       [texts.age, runs && texts.seconds(row.age_ms)],
       [texts.sent, live && `${texts.size(row.bytes)}, ${texts.characters(live.characters)}`],
@@ -76,7 +77,7 @@ function Waterfall({ attempts, total }) {
     { id: "stage", title: TEXTS.overviewPage.stage, of: (row) => TEXTS.overviewPage.stages[row.stage] ?? row.stage },
     { id: "strategy", title: texts.strategy, of: (row) => html`<${Answers} row=${row} />` },
     { id: "outcome", title: texts.outcome, of: (row) => html`<${Badge} tone=${row.outcome === "running" ? "waiting" : TONES[row.outcome] ?? ""} text=${texts.outcomes[row.outcome] ?? row.outcome} />` },
-    { id: "time", title: texts.time, of: (row) => html`<${Bar} row=${row} most=${most} />` },
+    { id: "time", title: texts.time, of: (row) => html`<span class="within"><${Bar} row=${row} most=${most} /></span>` },
     { id: "usage", title: TEXTS.trial.usage, number: true, of: (row) => `${row.input_unit} / ${row.output_unit}` },
     { id: "price", title: texts.price, number: true, of: (row) => row.price },
     { id: "message", title: texts.why, of: (row) => row.message && html`<span class="todo">${row.message}</span>` },

@@ -48,7 +48,7 @@ const RUNNING = [
 
 function Running({ route, apps, canEdit }) {
   const cancel = (row) => ({ reason }) => writeWith(reason, "POST", cancelPath(row), {});
-  const action = { id: "actions", title: "", of: (row) => html`<${Action} title=${texts.cancel} text=${texts.cancelText} reason onRun=${cancel(row)} />` };
+  const action = { id: "actions", title: "", of: (row) => html`<${Action} title=${texts.end} text=${texts.cancelText} reason onRun=${cancel(row)} />` };
   const above = (value) => html`<${Silent} value=${value} /><p class="muted" role="status">${texts.total(value.total, value.processes.length)}</p>`;
   const filters = [
     appFilter(apps),
@@ -101,7 +101,7 @@ function Find({ apps }) {
   };
   return html`<form class="toolbar find" role="search" aria-label=${texts.find} onSubmit=${open}>
     <label>${texts.find}<input type="search" required value=${id} onInput=${(event) => setId(event.currentTarget.value)} /></label>
-    <label>${TEXTS.list.app}<select value=${app || apps[0]} onChange=${(event) => setApp(event.currentTarget.value)}>${(apps.length ? apps : ["default"]).map((each) => html`<option key=${each}>${each}</option>`)}</select></label>
+    <label>${TEXTS.list.app}<select value=${app || apps[0] || "default"} onChange=${(event) => setApp(event.currentTarget.value)}>${(apps.length ? apps : ["default"]).map((each) => html`<option key=${each}>${each}</option>`)}</select></label>
     <button class="quiet">${texts.open}</button>
   </form>`;
 }

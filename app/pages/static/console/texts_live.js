@@ -2,6 +2,8 @@
 
 const seconds = (ms) => (ms < 1_000 ? `${ms}\u00a0ms` : `${(ms / 1_000).toFixed(ms < 10_000 ? 2 : 1)}\u00a0s`);
 
+const minutes = (seconds) => (seconds < 90 ? "minute" : `${Math.round(seconds / 60)} minutes`);
+
 export const LIVE_TEXTS = {
   streamsPage: {
     tabs: { running: "Running", ended: "Ended" }, lead: "The streams that run now in all server processes.", endedLead: "Streams that have ended, with what their vendors cost.",
@@ -13,7 +15,7 @@ export const LIVE_TEXTS = {
     stream: "Stream", user: "User", userHint: "User id", kinds: { conversation: "Conversation", tts: "Speech", pronunciation: "Pronunciation" }, answers: "Answered by",
     nobody: "Nobody yet", age: "Age", state: "State", states: { hearing: "Hearing", answering: "Answering", stopping: "Stopping", settling: "Storing" },
     readers: "Readers", lag: "Lag", events: "Events", process: "Process", strategy: "Strategy", vendor: "Vendor", model: "Model",
-    cancel: "Cancel stream", cancelText: "The stream ends now, and the answer so far is stored.", canceled: "The stream was asked to end.",
+    cancel: "Cancel stream", end: "End", cancelText: "The stream ends now, and the answer so far is stored.", canceled: "The stream was asked to end.",
     find: "Open a stream by its id", open: "Open", began: "Began", ended: "Ended", attempts: "Attempts", failedOf: (failed, all) => (failed ? `${all}, ${failed} failed` : `${all}`),
     outcome: "Outcome", outcomes: { won: "Answered", failed: "Failed", hedged: "Overtaken", canceled: "Canceled", running: "Running", answered: "Answered" },
     time: "Time", longest: "Longest attempt", price: "Price", since: "Began", hours: [["1", "In the last hour"], ["24", "In the last day"], ["168", "In the last week"], ["720", "In the last 30 days"]],
@@ -34,7 +36,7 @@ export const LIVE_TEXTS = {
     noModel: "No model named", since: (date) => `Since ${date}`,
   },
   limitsPage: {
-    lead: (seconds, processes) => `What limits have refused in the last ${Math.max(1, Math.round(seconds / 60))} minutes, in ${processes} ${processes === 1 ? "process" : "processes"}.`, limit: "Limit", refused: "Refused", todo: "Where it is set",
+    lead: (seconds, processes) => `What limits have refused in the last ${minutes(seconds)}, in ${processes} ${processes === 1 ? "process" : "processes"}.`, limit: "Limit", refused: "Refused", todo: "Where it is set",
     none: "No limit has refused anything.", settings: "Settings of the server", rates: "Rate in the config limits", field: "Config limits", fixed: "Fixed", strategy: "Strategy of images",
   },
   failuresPage: {
