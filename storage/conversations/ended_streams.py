@@ -9,7 +9,7 @@ from storage.postgres.database import Connection
 
 Kind = Literal["conversation", "tts", "pronunciation"]
 Outcome = Literal["answered", "failed", "canceled"]
-_SCANNED = 2_000
+_SCANNED = 5_000
 """The most streams that one page looks at, so that a rare user or outcome does not read the whole table."""
 
 

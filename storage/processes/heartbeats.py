@@ -176,11 +176,11 @@ class Heartbeat:
                 alive = await rows.all_alive(conn, void_after_s=self._void_after_s)
         except StoreError:
             with redis.map_errors():
-                seen = await self._valkey.call("ZRANGE", self._keys[0], 0, -1, "WITHSCORES")
-            scores = dict(zip(map(bytes.decode, seen[::2]), map(float, seen[1::2]), strict=True))
+                names = [name.decode() for name in await self._valkey.call("ZRANGE", self._keys[0], 0, -1)]
+                scores = await self._valkey.client.zmscore(self._keys[0], [self.process, *names])
             # By the newest report, because the clock of Valkey may differ.
-            oldest = max(scores.values(), default=0.0) - self._void_after_s * 1000
-            alive = [process for process, score in scores.items() if score > oldest]
+            oldest = max(float(score or 0) for score in scores) - self._void_after_s * 1000
+            alive = [name for name, score in zip(names, scores[1:], strict=True) if float(score or 0) > oldest]
         return sorted(set(alive) - {self.process})
 
     async def may_lack_streams(self) -> bool:

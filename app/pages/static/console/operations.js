@@ -95,6 +95,9 @@ function Audit({ route, apps }) {
 
 const ROLES = ["viewer", "editor", "admin"].map((id) => [id, texts.roles[id]]);
 
+const EXPIRY = { id: "expires_at", title: TEXTS.operatorsPage.expires, type: "datetime-local", help: TEXTS.operatorsPage.expiresHelp };
+const expiryOf = ({ expires_at: at }) => (at ? { expires_at: new Date(at).toISOString() } : {});
+
 function Operators({ route, isAdmin }) {
   const [state, setState] = useState({ changes: 0 });
   if (!isAdmin) return html`<p class="empty">${texts.needsAdmin}</p>`;
@@ -106,12 +109,12 @@ function Operators({ route, isAdmin }) {
     { id: "used", title: texts.lastUsed, of: (row) => html`<${Time} at=${row.last_used_at} />` },
     { id: "expires", title: texts.expires, of: (row) => (row.expired ? html`<${Badge} tone="bad" text=${texts.expired} />` : html`<${Time} at=${row.expires_at} />`) },
     { id: "actions", title: "", of: (row) => html`<div class="actions">
-      <${Action} title=${texts.changeRole} text=${texts.changeRoleText(row.name)} fields=${[{ id: "role", title: texts.role, options: ROLES, required: true, value: row.role }]} onRun=${({ values }) => writeWith("", "PUT", at(row), { role: values.role })} onDone=${changed} />
-      <${Action} title=${texts.rotate} text=${texts.rotateText(row.name)} danger name=${row.name} onRun=${() => writeWith("", "POST", `${at(row)}/rotate`, {})} onDone=${changed} />
-      <${Action} title=${texts.remove} text=${texts.removeText(row.name)} danger name=${row.name} onRun=${() => writeWith("", "DELETE", at(row))} onDone=${changed} /></div>` },
+      <${Action} title=${texts.changeRole} text=${texts.changeRoleText(row.name)} reason fields=${[{ id: "role", title: texts.role, options: ROLES, required: true, value: row.role }, EXPIRY]} onRun=${({ reason, values }) => writeWith(reason, "PUT", at(row), { role: values.role, ...expiryOf(values) })} onDone=${changed} />
+      <${Action} title=${texts.rotate} text=${texts.rotateText(row.name)} danger name=${row.name} reason onRun=${({ reason }) => writeWith(reason, "POST", `${at(row)}/rotate`, {})} onDone=${changed} />
+      <${Action} title=${texts.remove} text=${texts.removeText(row.name)} danger name=${row.name} reason onRun=${({ reason }) => writeWith(reason, "DELETE", at(row))} onDone=${changed} /></div>` },
   ];
-  const add = ({ values }) => writeWith("", "POST", "/operators", { name: values.name, role: values.role });
-  return html`<div><p class="actions end"><${Action} title=${texts.add} primary text=${texts.addText} fields=${[{ id: "name", title: texts.name, required: true }, { id: "role", title: texts.role, options: ROLES, required: true, value: "viewer" }]} onRun=${add} onDone=${changed} /></p>
+  const add = ({ reason, values }) => writeWith(reason, "POST", "/operators", { name: values.name, role: values.role, ...expiryOf(values) });
+  return html`<div><p class="actions end"><${Action} title=${texts.add} primary text=${texts.addText} fields=${[{ id: "name", title: texts.name, required: true }, { id: "role", title: texts.role, options: ROLES, required: true, value: "viewer" }, EXPIRY]} reason onRun=${add} onDone=${changed} /></p>
     ${state.token && html`<${Note} tone="waiting" title=${texts.token}><code>${state.token}</code> ${texts.tokenHelp}<//>`}
     <${List} key=${state.changes} label=${texts.tabs.operators} parts=${["operations", "operators"]} route=${route} path="/operators" field="operators" columns=${columns} keyOf=${(row) => row.name} /></div>`;
 }

@@ -3,7 +3,7 @@
 import { html, useState } from "../vendor/preact.js";
 import { Action, writeWith } from "./action.js";
 import { userPath } from "./api.js";
-import { appFilter, List } from "./list.js";
+import { appFilter, Choice, List } from "./list.js";
 import { Badge, Id, Note, Tabs, Time } from "./parts.js";
 import { go, hrefOf } from "./route.js";
 import { TEXTS } from "./texts.js";
@@ -95,13 +95,14 @@ function Ended({ route, apps }) {
 function Find({ apps }) {
   const [id, setId] = useState("");
   const [app, setApp] = useState("");
+  const known = apps.length ? apps : ["default"];
   const open = (event) => {
     event.preventDefault();
-    go(["streams", app || apps[0] || "default", id.trim()]);
+    go(["streams", app || known[0], id.trim()]);
   };
   return html`<form class="toolbar find" role="search" aria-label=${texts.find} onSubmit=${open}>
     <label>${texts.find}<input type="search" required value=${id} onInput=${(event) => setId(event.currentTarget.value)} /></label>
-    <label>${TEXTS.list.app}<select value=${app || apps[0] || "default"} onChange=${(event) => setApp(event.currentTarget.value)}>${(apps.length ? apps : ["default"]).map((each) => html`<option key=${each}>${each}</option>`)}</select></label>
+    <label>${TEXTS.list.app}<${Choice} value=${app || known[0]} options=${known.map((each) => [each, each])} all=${null} onChoose=${setApp} /></label>
     <button class="quiet">${texts.open}</button>
   </form>`;
 }

@@ -55,4 +55,5 @@ export const LIVE_TEXTS = {
     rows: "Rows", notSearched: "Not searched", platforms: "Tokens of sign-in platforms", platform: "Platform", token: "Token", settled: "Since", tokens: { pending: "Being revoked", revoked: "Revoked", failed: "Not revoked", unsupported: "Cannot be revoked", no_token: "None" },
     download: "Download the signed receipt", where: "Where",
   },
+  operatorsPage: { expires: "Token expires", expiresHelp: "In your time zone. Empty: a new token never expires, and that of an operator stays as it is." },
 };
