@@ -89,6 +89,9 @@ async def test_a_stream_of_another_process_is_found_watched_and_cancelled(
         await page.get_by_label("User", exact=True).fill(uid)
         await page.get_by_label("User", exact=True).press("Enter")
         await expect(page.get_by_role("table", name="Ended")).to_contain_text(controlled_strategy)
+        await page.goto(f"{server.url}/console#/users/default/{uid}")
+        await page.get_by_role("link", name="Ended streams").click()
+        await expect(page.get_by_role("table", name="Ended")).to_contain_text(controlled_strategy)
         await check(page, "streams-ended")
 
 

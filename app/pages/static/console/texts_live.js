@@ -11,7 +11,7 @@ export const LIVE_TEXTS = {
     silent: (names) => (names.length === 1 ? `1 process did not answer: ${names[0]}` : `${names.length} processes did not answer: ${names.join(", ")}`),
     silentHelp: "Its streams may be missing here. It has just ended, or is overloaded. The list is read again every few seconds.",
     unknown: "The other processes could not be asked, because neither store is available. This list has the streams of one process only.",
-    none: "No streams are running.", noneEnded: "No streams have ended here yet.", noneFound: "None of the streams that were looked at match. Go to the next page to look further back.",
+    runningOf: "Running streams", endedOf: "Ended streams", none: "No streams are running.", noneEnded: "No streams have ended here yet.", noneFound: "None of the streams that were looked at match. Go to the next page to look further back.",
     stream: "Stream", user: "User", userHint: "User id", kinds: { conversation: "Conversation", tts: "Speech", pronunciation: "Pronunciation" }, answers: "Answered by",
     nobody: "Nobody yet", age: "Age", state: "State", states: { hearing: "Hearing", answering: "Answering", stopping: "Stopping", settling: "Storing" },
     readers: "Readers", lag: "Lag", events: "Events", process: "Process", strategy: "Strategy", vendor: "Vendor", model: "Model",

@@ -37,7 +37,8 @@ export function User({ route, canEdit, isAdmin }) {
           [texts.created, html`<${Time} at=${account.created_at} />`],
           [texts.sessions, account.sessions],
           [texts.restriction, account.restriction],
-        ]} /></section>
+        ]} /><p><a href=${hrefOf(["streams"], { app, user_id: user })}>${TEXTS.streamsPage.runningOf}</a><br />
+          <a href=${hrefOf(["streams", "ended"], { app, user_id: user })}>${TEXTS.streamsPage.endedOf}</a></p></section>
         <${Assets} account=${account} changed=${changed} />
       </aside>
       <${History} key=${changes} app=${app} user=${user} route=${route} isAdmin=${isAdmin} />
