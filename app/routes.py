@@ -14,6 +14,8 @@ from app.admin.engagement.leaderboards import ADMIN_BOARD_ROUTES
 from app.admin.engagement.suppressions import SUPPRESSION_ROUTES
 from app.admin.events import ADMIN_EVENT_ROUTES
 from app.admin.jobs import JOB_ROUTES
+from app.admin.limits import LIMIT_ROUTES
+from app.admin.money.costs import COST_ROUTES
 from app.admin.money.ledger import LEDGER_ROUTES
 from app.admin.money.mismatches import MISMATCH_ROUTES
 from app.admin.money.orders import ORDER_ROUTES
@@ -22,7 +24,9 @@ from app.admin.money.withdrawals import ADMIN_WITHDRAWAL_ROUTES
 from app.admin.operators import OPERATOR_ROUTES
 from app.admin.overview import OVERVIEW_ROUTES
 from app.admin.probe import PROBE_ROUTES
-from app.admin.streams import STREAM_ROUTES
+from app.admin.streams.ended import ENDED_ROUTES
+from app.admin.streams.live import LIVE_ROUTES
+from app.admin.streams.stream import STREAM_ROUTES
 from app.admin.users.actions import USER_ACTION_ROUTES
 from app.admin.users.assets import ADMIN_ASSET_ROUTES
 from app.admin.users.bans import USER_BAN_ROUTES
@@ -108,8 +112,11 @@ INTERFACE: list[Endpoint] = [
     *TRIAL_ROUTES,
     *OVERVIEW_ROUTES,
     *PLATFORM_ROUTES,
+    *LIVE_ROUTES,
     *STREAM_ROUTES,
+    *ENDED_ROUTES,
     *JOB_ROUTES,
+    *LIMIT_ROUTES,
     *DOCTOR_ROUTES,
     *PROBE_ROUTES,
     *admin_webhook_routes([source.name for source in SOURCES]),
@@ -133,6 +140,7 @@ INTERFACE: list[Endpoint] = [
     *CONVERSATION_ROUTES,
     *ORDER_ROUTES,
     *LEDGER_ROUTES,
+    *COST_ROUTES,
     *ENGAGEMENT_ROUTES,
     *WEBHOOK_ROUTES,
     *FILE_ROUTES,

@@ -10,6 +10,7 @@ import structlog
 
 from storage.configs.kinds.limits import Rate
 from storage.valkey.client import Valkey, map_errors
+from streams.refusals import REFUSED
 from streams.wire.errors import RateLimited, StoreError
 
 log = structlog.get_logger()
@@ -31,6 +32,7 @@ class Count:
     def check(self) -> None:
         """Raise `RateLimited` with the time to wait if the call exceeded the rate."""
         if self.wait_s > 0:
+            REFUSED.add(1, self.name)
             message = f"more than {self.rate.count} calls in {self.rate.per_s:g} s"
             raise RateLimited(message, retry_after_s=self.wait_s)
 

@@ -42,6 +42,7 @@ class SavedAttempt(Model):
     elapsed_ms: int
     usage: tuple[int, int]
     usage_source: Literal["vendor", "estimated"]
+    model: str = ""
 
     @classmethod
     def of_record(cls, record: AttemptRecord) -> Self:
@@ -58,6 +59,7 @@ class SavedAttempt(Model):
             elapsed_ms=record.elapsed_ms,
             usage=(usage.input_token, usage.output_token),
             usage_source=record.meter.source,
+            model=record.model,
         )
 
     def record(self) -> AttemptRecord:
@@ -72,6 +74,8 @@ class SavedAttempt(Model):
             failure=self.failure,
             first_output_ms=self.first_output_ms,
             elapsed_ms=self.elapsed_ms,
+            model=self.model,
+            ended=True,
         )
 
 

@@ -304,6 +304,7 @@ class Turn:
             gate=strategy.gate,
             meter=lambda: Meter(lambda: sum(estimated_tokens(message.content) for message in messages)),
             price=strategy.price,
+            model=chat.model,
         )
 
     def _winner(self, attempt: Attempt[ChatItem]) -> Strategy:

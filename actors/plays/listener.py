@@ -140,4 +140,5 @@ def _attempt(name: str, recognition: RecognitionStrategy | ServiceError, audio: 
         price=price_of(recognition.config),
         clock=audio.half_s,
         early=audio.streams_to(recognition.recognizer),
+        model=recognition.config.model,
     )

@@ -108,6 +108,7 @@ def _attempt(
         meter=lambda: Meter(metered_input.billed_seconds),
         price=price_of(account.config),
         clock=partial(_half_of_input_s, ctx.input),
+        model=account.config.model,
     )
 
 

@@ -1,7 +1,7 @@
 """Store turns: the user's message before the answer is sent, and the answer when the turn ends."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import structlog
@@ -10,7 +10,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, w
 from actors.runtime.context import StreamContext
 from storage.configs.kinds.strategies import Price
 from storage.conversations import attempts
-from storage.conversations.attempts import AttemptRow, StreamAttempts
+from storage.conversations.attempts import StreamAttempts
 from storage.conversations.conversations import RecordStatus
 from storage.conversations.retry_queue import enqueue, enqueue_attempts
 from storage.conversations.turn_rows import ClosedTurn, NewTurn, TurnOutcome
@@ -25,7 +25,6 @@ from streams.wire.errors import (
     StoreError,
     StoreUnavailable,
 )
-from vendors.calls.attempts import AttemptRecord
 from vendors.protocols import Usage
 
 log = structlog.get_logger()
@@ -87,7 +86,7 @@ async def store_attempts(ctx: StreamContext) -> None:
         return
     owner, resources = ctx.owner, ctx.resources
     rows = StreamAttempts(
-        owner.app_id, owner.user_id, ctx.stream_id, _rows(ctx.attempts), resources.clock.offset_s(owner.app_id)
+        owner.app_id, owner.user_id, ctx.stream_id, ctx.attempt_rows(), resources.clock.offset_s(owner.app_id)
     )
     try:
         try:
@@ -98,26 +97,6 @@ async def store_attempts(ctx: StreamContext) -> None:
             log.warning("attempts.queued", stream_id=ctx.stream_id, count=len(ctx.attempts))
     except StoreError as error:
         log.error("attempts.lost", stream_id=ctx.stream_id, count=len(ctx.attempts), error=str(error))
-
-
-def _rows(records: Sequence[AttemptRecord]) -> list[AttemptRow]:
-    return [
-        {
-            "number": number,
-            "stage": record.stage,
-            "strategy": record.strategy,
-            "vendor": record.vendor,
-            "outcome": record.outcome,
-            "message": record.failure.message if record.failure else "",
-            "first_output_ms": record.first_output_ms,
-            "elapsed_ms": record.elapsed_ms,
-            "input_unit": (usage := record.usage).input_token,
-            "output_unit": usage.output_token,
-            "price": str(record.cost),
-            "usage_source": record.meter.source,
-        }
-        for number, record in enumerate(records, 1)
-    ]
 
 
 async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, answered: TurnOutcome) -> None:
@@ -133,7 +112,7 @@ async def close_turn(ctx: StreamContext, conversation_id: str, record_id: int, a
         record_id,
         ctx.stream_id,
         answered,
-        _rows(ctx.attempts),
+        ctx.attempt_rows(),
         ctx.resources.clock.offset_s(ctx.owner.app_id),
         ctx.resources.heartbeat.process,
     )

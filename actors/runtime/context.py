@@ -11,6 +11,7 @@ from actors.runtime.receipt import Receipt
 from actors.synthesis.flight import Flights
 from storage.accounts.ended_sessions import SessionKey
 from storage.clock import AppClock
+from storage.conversations.attempts import AttemptRow
 from storage.conversations.speech_cache import SpeechCache
 from storage.conversations.turns import TurnWriter
 from storage.objects import ObjectStore
@@ -162,6 +163,30 @@ class StreamContext:
     def arrived_ms(self) -> int:
         """Return the time at which the request's head arrived, by the clock of the machine, in ms."""
         return now_ms() - round((time.monotonic() - self.receipt.arrived) * 1000)
+
+    def attempt_rows(self) -> list[AttemptRow]:
+        """Return the attempts as rows, in the order in which they began."""
+        arrived = self.receipt.arrived
+        return [
+            {
+                "number": number,
+                "stage": record.stage,
+                "strategy": record.strategy,
+                "vendor": record.vendor,
+                "outcome": record.outcome,
+                "message": record.failure.message if record.failure else "",
+                "first_output_ms": record.first_output_ms,
+                "elapsed_ms": record.elapsed_ms,
+                "input_unit": (usage := record.usage).input_token,
+                "output_unit": usage.output_token,
+                "price": str(record.cost),
+                "usage_source": record.meter.source,
+                "model": record.model,
+                # Attempts of a process that has died have no start by the clock of this one.
+                "started_ms": max(0, round((record.started_at - arrived) * 1000)) if record.started_at else None,
+            }
+            for number, record in enumerate(self.attempts, 1)
+        ]
 
     def forget(self) -> None:
         """Drop references that only a running stream needs."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from actors.runtime.context import Owner
+from streams.refusals import REFUSED
 from streams.wire.errors import RateLimited, Unavailable
 
 
@@ -48,6 +49,7 @@ class LongRequests:
         if self._draining:
             raise Unavailable("the server is draining")
         if self._by_owner.get(owner, 0) >= per_user:
+            REFUSED.add(1, "predictions_per_user")
             raise RateLimited(f"at most {per_user} predictions of a user at once")
         request = LongRequest()
         self._running.add(request)

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Collection
 from contextlib import asynccontextmanager, suppress
-from functools import partial
 
 from actors.runtime.actor import Actor
 from actors.runtime.context import Owner, Stop
+from actors.runtime.inspection import inspect
 from actors.runtime.mailbox import Attach, Cancel, Detach
 from actors.runtime.remote_log import MAX_READERS, RemoteLog, Successor, draining, too_many_readers
 from actors.runtime.supervisor import Supervisor
@@ -44,9 +44,16 @@ class Relay:
 
     @asynccontextmanager
     async def attached(
-        self, owner: Owner, location: StreamLocation, *, successor: Successor | None = None
+        self,
+        owner: Owner,
+        location: StreamLocation,
+        *,
+        successor: Successor | None = None,
+        watches: bool = False,
     ) -> AsyncIterator[RemoteLog]:
         """Open a stream that runs, or ran, in another process. `successor` opens its rest if that process is dead.
+
+        A reader that only `watches` does not count: the stream neither waits for it nor lives on for it.
 
         Raises `RateLimited` if it has too many readers, and `Unavailable` if this process drains.
         """
@@ -57,7 +64,11 @@ class Relay:
         detached = DetachedLog(
             self._valkey, app_id=owner.app_id, user_id=owner.user_id, stream_id=location.stream_id
         )
-        remote = RemoteLog(detached, request=partial(self.request, location, owner=owner), successor=successor)
+
+        def request(message: Message) -> Awaitable[Message | None]:
+            return self.request(location, {**message, "watches": watches}, owner=owner)
+
+        remote = RemoteLog(detached, request=request, successor=successor)
         self._readers[location.stream_id] += 1
         self._open.add(remote)
         self._no_readers.clear()
@@ -145,15 +156,34 @@ class Relay:
         with suppress(StoreError):
             await self._rpc.notify(location.process, {**message, **_identify(location, owner)})
 
+    async def ask_all(
+        self, processes: Collection[str], message: Message, *, within_s: float
+    ) -> dict[str, Message | None]:
+        """Ask processes for what they have. `None`: one does not respond in time, or has just ended."""
+        # An earlier version takes this for a question about a stream that it does not have.
+        request = {"app_id": "", "user_id": "", "stream_id": "", **message}
+        asked = [process for process in processes if process != self._rpc.process]
+        answers = await asyncio.gather(*(self._ask(process, request, within_s=within_s) for process in asked))
+        return dict(zip(asked, answers, strict=True))
+
+    async def _ask(self, process: str, request: Message, *, within_s: float) -> Message | None:
+        try:
+            answer = await self._rpc.call(process, request, within_s=within_s)
+        except (NotSubscribed, StoreError):
+            return None
+        return answer if answer is not None and "found" in answer else None
+
     async def answer(self, request: Message) -> Message | None:
         """Handle a request of another process for a stream of this one. Return the response, if there is one."""
+        if "wanted" in request:
+            return {"found": await inspect(self._supervisor, request["op"], request["wanted"])}
         owner = Owner(request["app_id"], request["user_id"])
         actor = self._supervisor.find(request["stream_id"], owner)
         if actor is None:
             return {"known": False}
         match request["op"]:
             case "read":
-                return await self._let_read(actor, request["reader_id"])
+                return await self._let_read(actor, None if request.get("watches") else request["reader_id"])
             case "leave":
                 self._end_lease(actor, request["reader_id"])
             case "input":
@@ -163,12 +193,12 @@ class Relay:
                 return {"known": True}
         return None
 
-    async def _let_read(self, actor: Actor, reader_id: str) -> Message:
+    async def _let_read(self, actor: Actor, reader_id: str | None) -> Message:
         """Attach a reader of another process, or renew its lease, and copy the events that Valkey lacks.
 
-        The copy lacks events if Valkey was unavailable when the stream ended.
+        `None` is a reader that does not count. The copy lacks events if Valkey was unavailable when it ended.
         """
-        if not actor.log.closed:
+        if reader_id is not None and not actor.log.closed:
             if reader_id not in self._leases and actor.readers >= MAX_READERS:
                 return {"known": True, "full": True}
             self._renew(actor, reader_id)

@@ -11,6 +11,7 @@ from storage.conversations.detached_logs import Batch, DetachedLog, Piece
 from storage.processes.process_rpc import Message
 from streams.events import Failed, encode_unnumbered, error_content
 from streams.log import PIECE_BYTES, Followable, Gone, Push, Ready
+from streams.refusals import REFUSED
 from streams.tasks import stopping
 from streams.wire.codec import now_ms
 from streams.wire.errors import RateLimited, ServiceError, StoreError, Unavailable
@@ -238,6 +239,7 @@ class _Cursor:
 
 
 def too_many_readers() -> ServiceError:
+    REFUSED.add(1, "readers_per_stream")
     return RateLimited(f"at most {MAX_READERS} readers of a stream")
 
 

@@ -16,6 +16,7 @@ from actors.runtime.mailbox import Drain
 from actors.runtime.report import report_crash
 from storage.configs.kinds.limits import Limits
 from streams.metrics import GaugeMetric
+from streams.refusals import REFUSED
 from streams.wire.errors import RateLimited, Unavailable
 
 log = structlog.get_logger()
@@ -66,8 +67,10 @@ class Supervisor:
         `elsewhere` is the number of the app's streams in other processes.
         """
         if self._by_owner[owner] >= limits.streams_per_user:
+            REFUSED.add(1, "streams_per_user")
             raise RateLimited(f"at most {limits.streams_per_user} streams at once")
         if self._by_app[owner.app_id] + elsewhere >= limits.streams_per_app:
+            REFUSED.add(1, "streams_per_app")
             raise RateLimited(f"at most {limits.streams_per_app} streams of the app at once")
         self.check_room(limits)
 
@@ -76,6 +79,7 @@ class Supervisor:
         if self.draining:
             raise Unavailable("the server is draining")
         if len(self._tasks) >= limits.streams_per_process:
+            REFUSED.add(1, "streams_per_process")
             raise Unavailable("the server is full", retry_after_s=2)
 
     def check_readers(self, owner: Owner, limits: Limits) -> None:
@@ -85,8 +89,10 @@ class Supervisor:
         """
         per_user = max(limits.readers_per_user, limits.streams_per_user)
         if self._readers_by_owner[owner] >= per_user:
+            REFUSED.add(1, "readers_per_user")
             raise RateLimited(f"at most {per_user} readers of a user at once")
         if self._readers >= max(limits.readers_per_process, limits.streams_per_process):
+            REFUSED.add(1, "readers_per_process")
             raise Unavailable("the server is full", retry_after_s=2)
 
     def count_reader(self, owner: Owner, change: int) -> None:
@@ -108,9 +114,17 @@ class Supervisor:
 
     def find(self, stream_id: str, owner: Owner) -> Actor | None:
         """Return a stream of `owner` that runs, or that has ended and can still be read."""
-        running = self._tasks.get(stream_id)
-        actor = running[0] if running else self._finished.find(stream_id)
+        actor = self._find(stream_id)
         return actor if actor is not None and actor.ctx.owner == owner else None
+
+    def find_in_app(self, stream_id: str, app_id: str) -> Actor | None:
+        """Return a stream of any user of an app that runs, or that has ended and can still be read."""
+        actor = self._find(stream_id)
+        return actor if actor is not None and actor.ctx.owner.app_id == app_id else None
+
+    def _find(self, stream_id: str) -> Actor | None:
+        running = self._tasks.get(stream_id)
+        return running[0] if running else self._finished.find(stream_id)
 
     def forget(self, owner: Owner, conversation_id: str) -> list[str]:
         """Drop the ended streams of this conversation. Return their ids."""

@@ -55,6 +55,7 @@ def voice_attempt(
         gate=voice.gate,
         meter=lambda: Meter(len(text), ignore_reports=True),
         price=price_of(voice.config),
+        model=voice.config.model,
     )
 
 

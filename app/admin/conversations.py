@@ -56,8 +56,9 @@ class AttemptList(Model):
     user_id: str
     began_at: str
     attempts: list[dict[str, Any]]
-    """In the order in which they began: `stage`, `strategy`, `vendor`, `outcome`, `message`, `first_output_ms`,
-    `elapsed_ms`, the units of usage, and `price` in the app's currency."""
+    """In the order in which they began: `stage`, `strategy`, `vendor`, `model`, `outcome`, `message`, `started_ms`
+    (after the arrival of the request), `first_output_ms`, `elapsed_ms`, the units of usage, and `price` in the
+    app's currency."""
 
 
 async def read_texts(call: Call, path: Path[ConversationPath], query: Query[PageQuery[QueryInt]]) -> TurnList:

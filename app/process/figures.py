@@ -12,10 +12,12 @@ from actors.runtime.report import ENDED
 from app.http.errors import ERRORS
 from app.http.request.pipeline import REQUESTS
 from app.http.serving.connections import OPEN as CONNECTIONS
+from app.http.serving.connections import REFUSED as REFUSED_CONNECTIONS
 from app.services import Services
 from app.version import version
 from storage.availability import stores_away
 from storage.operators import figures
+from streams.refusals import REFUSED
 from streams.tasks import background
 from streams.wire.errors import StoreError
 from vendors.calls.gate import OPEN as BREAKERS
@@ -36,6 +38,7 @@ class _Counters(NamedTuple):
     ended: _Counts
     attempts: _Counts
     errors: _Counts
+    refused: _Counts
     requests: int
     first_output: Mapping[tuple[str, ...], list[float]]
 
@@ -46,6 +49,8 @@ class _Counters(NamedTuple):
             ENDED.counts(),
             OUTCOMES.counts(),
             ERRORS.counts(),
+            REFUSED.counts()
+            | {(f"connections_per_{bound}",): n for (bound,), n in REFUSED_CONNECTIONS.counts().items()},
             sum(REQUESTS.counts().values()),
             FIRST_OUTPUT.rows(),
         )
@@ -79,6 +84,7 @@ class FiguresOfProcess:
             "window_s": now.at - oldest.at,
             "attempts": _grown(now.attempts, oldest.attempts),
             "errors": _grown(now.errors, oldest.errors),
+            "refused": _grown(now.refused, oldest.refused),
             "first_output": _grown_rows(now.first_output, oldest.first_output),
             "breakers": [
                 sample.labels["account"]

@@ -12,6 +12,7 @@ import structlog
 from storage.errors import KeyReused, StreamsMissing, TurnRunning
 from storage.processes.heartbeats import Heartbeat
 from storage.valkey.client import VALKEY_ERRORS, Valkey, map_errors, store_error
+from streams.refusals import REFUSED
 from streams.tasks import background, run_all, stopping
 from streams.wire.errors import RateLimited, StoreError, ValkeyUnavailable
 
@@ -144,6 +145,7 @@ class Admissions:
             case b"turn":
                 raise TurnRunning
             case b"limit":
+                REFUSED.add(1, "streams_per_user")
                 raise RateLimited(f"at most {limit} streams at once")
         if location := self._found_here(slot):  # Valkey is not sure whether it knows the idempotency key.
             return location

@@ -13,7 +13,9 @@ from storage.postgres.database import Connection
 class AttemptRow(TypedDict):
     """A row as JSON.
 
-    The units depend on the stage: tokens, code points or seconds. `price` is in the app's currency.
+    The units depend on the stage: tokens, code points or seconds. `price` is in the app's currency. `model` is the
+    vendor's name of the model; empty if the strategy names none, and `None` in rows of earlier versions.
+    `started_ms`: when it began, after the arrival of the request. `None`: another process has made it.
     """
 
     number: int
@@ -28,15 +30,18 @@ class AttemptRow(TypedDict):
     output_unit: int
     price: str
     usage_source: str
+    model: str | None
+    started_ms: int | None
 
 
 _COLUMNS = (
     "number, stage, strategy, vendor, outcome, message, first_output_ms, elapsed_ms, input_unit, output_unit,"
-    " price, usage_source"
+    " price, usage_source, model, started_ms"
 )
 _RECORD = (
     "number integer, stage text, strategy text, vendor text, outcome text, message text, first_output_ms integer,"
-    " elapsed_ms integer, input_unit bigint, output_unit bigint, price numeric, usage_source text"
+    " elapsed_ms integer, input_unit bigint, output_unit bigint, price numeric, usage_source text, model text,"
+    " started_ms integer"
 )
 
 

@@ -170,6 +170,23 @@ class Heartbeat:
             log.debug("heartbeat.check_failed", error=str(error))
             return frozenset()
 
+    async def others(self) -> list[str]:
+        """Return the other processes that have reported within the last 30 s.
+
+        PostgreSQL knows them or, while it is unavailable, Valkey. Raises `StoreError` if neither is available.
+        """
+        try:
+            async with self._database.connection() as conn:
+                alive = await rows.all_alive(conn, void_after_s=self._void_after_s)
+        except StoreError:
+            with redis.map_errors():
+                names = [name.decode() for name in await self._valkey.call("ZRANGE", self._keys[0], 0, -1)]
+                scores = await self._valkey.client.zmscore(self._keys[0], [self.process, *names])
+            # By the newest report, because the clock of Valkey may differ.
+            oldest = max(float(score or 0) for score in scores) - self._void_after_s * 1000
+            alive = [name for name, score in zip(names, scores[1:], strict=True) if float(score or 0) > oldest]
+        return sorted(set(alive) - {self.process})
+
     async def may_lack_streams(self) -> bool:
         """Return whether entries of running streams may be missing in Valkey.
 

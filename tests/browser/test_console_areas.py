@@ -122,8 +122,11 @@ async def test_operations_show_readiness_the_audit_log_and_operators(page: Page,
     await page.get_by_role("link", name="Operators").click()
     await page.get_by_role("button", name="Add an operator").click()
     await page.get_by_role("dialog").get_by_label("Name").fill("grace")
+    await page.get_by_role("dialog").get_by_label("Token expires").fill("2090-01-01T12:00")
+    await page.get_by_role("dialog").get_by_label("Reason").fill("On call")
     await page.get_by_role("dialog").get_by_role("button", name="Add an operator").click()
     await expect(page.get_by_text("parley_op_")).to_be_visible()
+    await expect(page.get_by_role("row").filter(has_text="grace")).to_contain_text("2090")
     await check(page, "operators")
 
 

@@ -38,6 +38,8 @@ REAL_TIME = {
     "app/accounts/proofs/third_party.py": "platforms date their proofs by real time",
     "app/http/callers/tokens.py": "signatures and server tokens carry the time of the machine that makes them",
     "app/dev/clock.py": "an app's clock is set relative to real time",
+    "app/admin/money/costs.py": "hours of streams are those of the machine, whose time is in their ids",
+    "app/admin/streams/ended.py": "streams are chosen by the time in their ids, which is that of the machine",
     "app/admin/overview.py": "the overview is that of the deployment, and belongs to no app",
     "app/observing/stored_figures.py": "the overview is that of the deployment, and belongs to no app",
     "app/doctor/postgres.py": "it compares the clocks of machines",

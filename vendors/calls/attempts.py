@@ -31,6 +31,7 @@ class Attempt(Generic[Item]):
     `clock`: for attempts that consume input. Returns when the input ends; the limit for the first output and the
     hedge delay start then. Its result is added to `first_output_s`, in seconds.
     `early`: whether the vendor is called before the input ends.
+    `model`: the vendor's name of the model, if the strategy names one.
     """
 
     strategy: str
@@ -46,6 +47,7 @@ class Attempt(Generic[Item]):
     price: UnitPrice = FREE
     clock: Clock | None = None
     early: bool = True
+    model: str = ""
 
 
 class Failure(NamedTuple):
@@ -75,6 +77,9 @@ class AttemptRecord:
     """Set if the attempt has failed."""
     first_output_ms: int | None = None
     elapsed_ms: int = 0
+    model: str = ""
+    ended: bool = False
+    """Whether `outcome`, `failure` and `elapsed_ms` are final."""
 
     @property
     def usage(self) -> Usage:

@@ -38,7 +38,6 @@ class RunningAttempt(PushSource[Item]):
         "_buffer",
         "_buffer_size",
         "_due_from",
-        "_is_recorded",
         "_loop",
         "_opened",
         "_record",
@@ -57,9 +56,14 @@ class RunningAttempt(PushSource[Item]):
         self._loop = asyncio.get_running_loop()
         self._started_at = self._due_from = self._loop.time()
         self._record = AttemptRecord(
-            attempt.strategy, attempt.stage, attempt.vendor, self.meter, attempt.price, started_at=self._started_at
+            attempt.strategy,
+            attempt.stage,
+            attempt.vendor,
+            self.meter,
+            attempt.price,
+            started_at=self._started_at,
+            model=attempt.model,
         )
-        self._is_recorded = False
         self._timeout = IdleTimeout(self._loop)
         self._admission: Admission | None = None
         self._opened: AbstractAsyncContextManager[AsyncIterator[Item]] | None = None
@@ -200,7 +204,7 @@ class RunningAttempt(PushSource[Item]):
 
     def lost(self) -> None:
         """Record that the other of two hedged attempts has won."""
-        if not self._is_recorded:
+        if not self._record.ended:
             self._record.outcome = "hedged"
 
     def failed(self, error: ServiceError) -> None:
@@ -226,8 +230,8 @@ class RunningAttempt(PushSource[Item]):
         )
 
     def _record_end(self) -> None:
-        if not self._is_recorded:
-            self._is_recorded = True
+        if not self._record.ended:
+            self._record.ended = True
             elapsed_s = self._loop.time() - self._started_at
             self._record.elapsed_ms = round(elapsed_s * 1000)
             attempt = self.attempt

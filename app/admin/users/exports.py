@@ -5,6 +5,7 @@ from typing import Literal
 
 from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS
+from app.admin.reasons import origin_with_reason
 from app.admin.users.users import USER_ERRORS, UserPath, user_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Path
@@ -41,12 +42,13 @@ async def request_export(call: Call, path: Path[UserPath]) -> ExportReply:
 
     A worker writes a JSON file with the account, its identities, its conversations with all records, and the names
     of stored audio. Until it has finished, further calls return the same export. A new export replaces a finished
-    or failed one.
+    or failed one. The header `X-Parley-Reason` is required.
     """
+    origin = origin_with_reason(call)
     now = call.services.clock.now(path.app)
     async with call.services.database.transaction() as conn:
         await user_of(call, conn, path, find=users.lock)
-        export = await exports.request(conn, path.app, path.user_id, now=now, origin=call.origin)
+        export = await exports.request(conn, path.app, path.user_id, now=now, origin=origin)
     return _reply(call, export)
 
 

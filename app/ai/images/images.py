@@ -25,6 +25,7 @@ from storage.configs.kinds.limits import Rate
 from storage.postgres.database import Connection
 from storage.tasks import image_tasks
 from storage.tasks.image_tasks import IMAGE_TASK, ImageTask, NewImageTask
+from streams.refusals import REFUSED
 from streams.wire.errors import ConfigInvalid, InvalidParameter, RateLimited, ServiceError, TooLarge
 from streams.wire.ids import new_id
 from streams.wire.model import Model
@@ -106,6 +107,7 @@ async def _begin(call: Call, body: NewImage, data: ImageData, config: Strategy, 
         await users.lock(conn, call.app_id, call.caller.user)
         running = await image_tasks.count_running(conn, call.app_id, call.caller.user)
         if running >= config.at_once:
+            REFUSED.add(1, "image_tasks")
             raise RateLimited(f"{running} image tasks have not ended", retry_after_s=_BUSY_RETRY_S)
         await quotas.use_units(
             conn, call.app_id, call.caller.user,

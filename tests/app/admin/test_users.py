@@ -133,7 +133,7 @@ async def test_each_part_of_the_history_can_be_read_alone(server: Server) -> Non
 async def test_changes_of_an_account_need_a_reason_and_are_audited(server: Server) -> None:
     uid, session = await server.login()
     path = f"{USERS}/default/{uid}"
-    for action in ("end_sessions", "freeze", "recover", "erase"):
+    for action in ("end_sessions", "freeze", "recover", "erase", "export"):
         status, answer = await call(server, "POST", f"{path}/{action}")
         assert (status, answer["error"]["message"]) == (400, "invalid_parameter: X-Parley-Reason is required")
     assert (await read(server, path))["sessions"] == 1
@@ -222,7 +222,7 @@ async def test_a_ban_is_shown_listed_and_exported_and_a_repeat_changes_nothing(s
     assert "ban" not in (await read(server, f"{USERS}?text={other}"))["users"][0]
     audit = await read(server, f"/admin/api/audit?kind=user&name={uid}")
     assert [(row["action"], row["reason"]) for row in audit["changes"]] == [("user.ban", "Spam, スパム")]
-    assert (await call(server, "POST", f"{path}/export"))[0] == 200
+    assert (await call(server, "POST", f"{path}/export", reason="asked"))[0] == 200
     await work_off(server.services)
     async with server.http.get((await read(server, f"{path}/export"))["url"]) as response:
         assert (await response.json())["account"]["ban_reason"] == "Spam, スパム"

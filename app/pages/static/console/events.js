@@ -4,21 +4,26 @@ import { createParser } from "../vendor/eventsource-parser.js";
 
 const AGAIN_MS = 1_000;
 
-/** Calls `onValue` with each event of `path`, and `onState(live)`. Asks again when a response ends. Returns a function that stops. */
-export function watch(path, onValue, onState) {
+/**
+ * Calls `onValue` with each event of `path`, which may be a function, and `onState(live)`. Asks again when a response
+ * ends, unless `onEnd()` returns `true` or there is nothing at the path. Returns a function that stops.
+ */
+export function watch(path, onValue, onState, onEnd = () => false) {
   const stopped = new AbortController();
   const pause = () => new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
   const follow = async () => {
-    const response = await fetch(path, { headers: { "X-Parley-Background": "1" }, signal: stopped.signal, cache: "no-store" });
+    const response = await fetch(typeof path === "function" ? path() : path, { headers: { "X-Parley-Background": "1" }, signal: stopped.signal, cache: "no-store" });
+    if (response.status === 404) return true;
     if (!response.ok) throw new Error(response.statusText);
     const parser = createParser({ onEvent: ({ data }) => onValue(JSON.parse(data)) });
     const decoder = new TextDecoder();
     onState(true);
     for await (const bytes of readerOf(response.body)) parser.feed(decoder.decode(bytes, { stream: true }));
+    return onEnd();
   };
   const run = async () => {
     while (!stopped.signal.aborted) {
-      await follow().catch(() => onState(false));
+      if (await follow().catch(() => onState(false))) return;
       if (!stopped.signal.aborted) await pause();
     }
   };

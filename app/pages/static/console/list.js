@@ -19,22 +19,27 @@ export const stateFilter = (title, states, id = "status") => ({ id, title, optio
 /**
  * `parts`: the address. `path`, `field`: where the rows are read, and their name in the reply. `filters`:
  * `{id, title, options, search}`. `columns` as for `Table`; a column with `sorts` toggles the order of creation.
- * `keyOf(row)` is unique. `fixed`: fields of each query.
+ * `keyOf(row)` is unique. `fixed`: fields of each query. `order`: that of the first page. `everyMs`: how often the rows
+ * are read again while the page is visible. `above(value, reload)` is shown above the rows.
  */
-export function List({ label, parts, route, path, field, filters = [], columns, keyOf, fixed = {}, empty }) {
+export function List({ label, parts, route, path, field, filters = [], columns, keyOf, fixed = {}, empty, order = "-created", everyMs, above }) {
   const names = filters.map(({ id }) => id);
   const state = Object.fromEntries([...names, "sort", "before"].map((id) => [id, route.query[id]]));
   const query = { ...fixed, ...state, size: SIZE };
-  const loaded = useLoaded(() => read(path, query), [path, JSON.stringify(query)]);
+  const loaded = useLoaded(() => read(path, query, { background: Boolean(everyMs) }), [path, JSON.stringify(query)]);
+  useEffect(() => {
+    const timer = everyMs && setInterval(() => document.hidden || loaded.reload(), everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
   const choose = (changes) => go(parts, { ...state, before: undefined, ...changes });
-  const sorted = state.sort ?? "-created";
+  const sorted = state.sort ?? order;
   const shown = columns.map((column) => ({ ...column, ...(column.sorts && { id: "created" }) }));
   const sort = columns.some((column) => column.sorts) ? sorted : undefined;
   return html`<section class="list" aria-label=${label}>
     <${Filters} ...${{ filters, state, choose, path, field, query, label }} />
-    <${Loaded} state=${loaded}>${(value) => html`
-      <${Table} label=${label} columns=${shown} sort=${sort} onSort=${(next) => choose({ sort: next === "-created" ? undefined : next })}
-        rows=${value[field].map((row) => ({ ...row, key: keyOf(row) }))} empty=${empty} />
+    <${Loaded} state=${loaded}>${(value) => html`${above?.(value, loaded.reload)}
+      <${Table} label=${label} columns=${shown} sort=${sort} onSort=${(next) => choose({ sort: next === order ? undefined : next })}
+        rows=${value[field].map((row) => ({ ...row, rowKey: keyOf(row) }))} empty=${empty} />
       <${Pages} parts=${parts} state=${state} next=${value.next} />`}<//>
   </section>`;
 }

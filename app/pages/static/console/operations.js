@@ -1,8 +1,11 @@
-// Operations: whether the parts of this server are ready, what operators have changed, and who they are.
+// Operations: whether the parts of this server are ready, costs and limits, what operators have changed, and who they are.
 
 import { html, useState } from "../vendor/preact.js";
 import { Action, writeWith } from "./action.js";
 import { read } from "./api.js";
+import { Costs } from "./costs.js";
+import { FailedLogins } from "./failed_logins.js";
+import { Limits } from "./limits.js";
 import { appFilter, List } from "./list.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Badge, Note, Tabs, Time } from "./parts.js";
@@ -13,15 +16,15 @@ import { Changes } from "./history.js";
 import { differencesOf } from "./schema.js";
 
 const texts = TEXTS.operationsPage;
-const LISTS = { readiness: Readiness, doctor: Doctor, audit: Audit, operators: Operators };
+const LISTS = { readiness: Readiness, costs: Costs, limits: Limits, logins: FailedLogins, doctor: Doctor, audit: Audit, operators: Operators };
 
-export function Operations({ route, apps, isAdmin }) {
+export function Operations({ route, apps, canEdit, isAdmin }) {
   const tab = route.parts[0] in LISTS ? route.parts[0] : "readiness";
   const shown = Object.keys(LISTS).filter((id) => isAdmin || id !== "operators");
   const Shown = LISTS[tab];
   return html`<div><header class="head"><h1>${TEXTS.operations}</h1></header>
     <${Tabs} label=${TEXTS.operations} current=${tab} tabs=${shown.map((id) => [id, texts.tabs[id], hrefOf(["operations", id])])} />
-    <${Shown} key=${tab} route=${route} apps=${apps} isAdmin=${isAdmin} /></div>`;
+    <${Shown} key=${tab} ...${{ route, apps, canEdit, isAdmin }} /></div>`;
 }
 
 function Readiness() {
@@ -38,15 +41,11 @@ function Readiness() {
     { id: "version", title: texts.version, of: (row) => row.version },
     { id: "since", title: texts.since, of: (row) => html`<${Time} at=${row.began_at} />` },
   ];
-  const limited = (value) => value.errors.filter(({ name }) => /limit|busy|full|too_/.test(name));
-  const limits = [{ id: "name", title: texts.limit, of: (row) => html`<code>${row.name}</code>` }, { id: "count", title: texts.refused, of: (row) => row.count }];
   return html`<div><div class="actions end"><button class="quiet small" onClick=${() => (parts.reload(), overview.reload())}>${texts.again}</button></div>
     <${Loaded} state=${parts}>${(value) => html`<${Table} label=${texts.tabs.readiness} columns=${columns}
       rows=${Object.keys(value.parts).map((key) => ({ key, cause: value.causes[key] }))} />`}<//>
     <h2>${texts.processes}</h2>
-    <${Loaded} state=${overview}>${(value) => html`<${Table} label=${texts.processes} columns=${processes} rows=${value.processes.map((row) => ({ ...row, key: row.process }))} />
-      <h2>${texts.limits}</h2><p class="lead">${texts.limitsLead}</p>
-      <${Table} label=${texts.limits} columns=${limits} rows=${limited(value).map((row) => ({ ...row, key: row.name }))} empty=${texts.noLimits} />`}<//></div>`;
+    <${Loaded} state=${overview}>${(value) => html`<${Table} label=${texts.processes} columns=${processes} rows=${value.processes.map((row) => ({ ...row, key: row.process }))} />`}<//></div>`;
 }
 
 const TONES = { good: "good", doubtful: "waiting", broken: "bad" };
@@ -96,6 +95,9 @@ function Audit({ route, apps }) {
 
 const ROLES = ["viewer", "editor", "admin"].map((id) => [id, texts.roles[id]]);
 
+const EXPIRY = { id: "expires_at", title: TEXTS.operatorsPage.expires, type: "datetime-local", help: TEXTS.operatorsPage.expiresHelp };
+const expiryOf = ({ expires_at: at }) => (at ? { expires_at: new Date(at).toISOString() } : {});
+
 function Operators({ route, isAdmin }) {
   const [state, setState] = useState({ changes: 0 });
   if (!isAdmin) return html`<p class="empty">${texts.needsAdmin}</p>`;
@@ -107,12 +109,12 @@ function Operators({ route, isAdmin }) {
     { id: "used", title: texts.lastUsed, of: (row) => html`<${Time} at=${row.last_used_at} />` },
     { id: "expires", title: texts.expires, of: (row) => (row.expired ? html`<${Badge} tone="bad" text=${texts.expired} />` : html`<${Time} at=${row.expires_at} />`) },
     { id: "actions", title: "", of: (row) => html`<div class="actions">
-      <${Action} title=${texts.changeRole} text=${texts.changeRoleText(row.name)} fields=${[{ id: "role", title: texts.role, options: ROLES, required: true, value: row.role }]} onRun=${({ values }) => writeWith("", "PUT", at(row), { role: values.role })} onDone=${changed} />
-      <${Action} title=${texts.rotate} text=${texts.rotateText(row.name)} danger name=${row.name} onRun=${() => writeWith("", "POST", `${at(row)}/rotate`, {})} onDone=${changed} />
-      <${Action} title=${texts.remove} text=${texts.removeText(row.name)} danger name=${row.name} onRun=${() => writeWith("", "DELETE", at(row))} onDone=${changed} /></div>` },
+      <${Action} title=${texts.changeRole} text=${texts.changeRoleText(row.name)} reason fields=${[{ id: "role", title: texts.role, options: ROLES, required: true, value: row.role }, EXPIRY]} onRun=${({ reason, values }) => writeWith(reason, "PUT", at(row), { role: values.role, ...expiryOf(values) })} onDone=${changed} />
+      <${Action} title=${texts.rotate} text=${texts.rotateText(row.name)} danger name=${row.name} reason onRun=${({ reason }) => writeWith(reason, "POST", `${at(row)}/rotate`, {})} onDone=${changed} />
+      <${Action} title=${texts.remove} text=${texts.removeText(row.name)} danger name=${row.name} reason onRun=${({ reason }) => writeWith(reason, "DELETE", at(row))} onDone=${changed} /></div>` },
   ];
-  const add = ({ values }) => writeWith("", "POST", "/operators", { name: values.name, role: values.role });
-  return html`<div><p class="actions end"><${Action} title=${texts.add} primary text=${texts.addText} fields=${[{ id: "name", title: texts.name, required: true }, { id: "role", title: texts.role, options: ROLES, required: true, value: "viewer" }]} onRun=${add} onDone=${changed} /></p>
+  const add = ({ reason, values }) => writeWith(reason, "POST", "/operators", { name: values.name, role: values.role, ...expiryOf(values) });
+  return html`<div><p class="actions end"><${Action} title=${texts.add} primary text=${texts.addText} fields=${[{ id: "name", title: texts.name, required: true }, { id: "role", title: texts.role, options: ROLES, required: true, value: "viewer" }, EXPIRY]} reason onRun=${add} onDone=${changed} /></p>
     ${state.token && html`<${Note} tone="waiting" title=${texts.token}><code>${state.token}</code> ${texts.tokenHelp}<//>`}
     <${List} key=${state.changes} label=${texts.tabs.operators} parts=${["operations", "operators"]} route=${route} path="/operators" field="operators" columns=${columns} keyOf=${(row) => row.name} /></div>`;
 }

@@ -51,7 +51,7 @@ function Trace({ app, user, trace }) {
       [texts.ends, order.ends_at && html`<${Time} at=${order.ends_at} />`],
     ]} /></div>
     <h2>${texts.entries}</h2>
-    <${Table} label=${texts.entries} columns=${ENTRIES} rows=${trace.entries.map((row) => ({ ...row, key: row.entry_id }))} empty=${texts.noEntries} />
+    <${Table} label=${texts.entries} columns=${ENTRIES} rows=${trace.entries.map((row) => ({ ...row, rowKey: row.entry_id }))} empty=${texts.noEntries} />
     <h2>${texts.webhooks}</h2>
     <${Table} label=${texts.webhooks} columns=${WEBHOOKS} rows=${trace.webhooks.map((row) => ({ ...row, key: row.webhook_id }))} empty=${texts.noWebhooks} />
     ${trace.mismatches.map((each) => html`<${Note} key=${each.mismatch_id} tone="bad" title=${TEXTS.mismatches[each.kind]?.title ?? each.kind}>

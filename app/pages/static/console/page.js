@@ -19,6 +19,8 @@ import { Stream } from "./stream.js";
 import { Streams } from "./streams.js";
 import { TEXTS } from "./texts.js";
 import { User } from "./user.js";
+import { Ledger } from "./user_ledger.js";
+import { Receipt } from "./user_receipt.js";
 import { Users } from "./users.js";
 
 const AREAS = { overview: Overview, users: Users, configs: Configs, streams: Streams, money: Money, engagement: Engagement, jobs: Jobs, operations: Operations };
@@ -30,6 +32,8 @@ function pageOf({ area, parts }) {
   if (area === "users" && parts.length === 2) return User;
   if (area === "users" && parts[2] === "orders") return Order;
   if (area === "users" && parts[2] === "conversations") return Conversation;
+  if (area === "users" && parts[2] === "ledger") return Ledger;
+  if (area === "users" && parts[2] === "receipt") return Receipt;
   return AREAS[area];
 }
 

@@ -3,6 +3,7 @@
 import { AREA_TEXTS } from "./texts_areas.js";
 import { JOB_TEXTS } from "./texts_jobs.js";
 import { CONFIG_TEXTS } from "./texts_configs.js";
+import { LIVE_TEXTS } from "./texts_live.js";
 import { MONEY_TEXTS } from "./texts_money.js";
 import { OVERVIEW_TEXTS } from "./texts_overview.js";
 import { USER_TEXTS } from "./texts_users.js";
@@ -14,6 +15,7 @@ export const TEXTS = {
   ...AREA_TEXTS,
   ...JOB_TEXTS,
   ...CONFIG_TEXTS,
+  ...LIVE_TEXTS,
   product: "Parley",
   title: "Console",
   skip: "Skip to the content",
@@ -110,27 +112,5 @@ export const TEXTS = {
     refused: "Refused", suppressed: "Suppressed", sending: "Sending", waiting: "Waiting", requires_payment_method: "Declined",
     requires_action: "Needs the customer", abandoned: "Abandoned", new: "New", starting: "Starting", processing: "In progress",
     complete: "Complete", incomplete: "Incomplete", interrupted: "Interrupted", running: "Running",
-  },
-  streamsPage: {
-    cancel: "Cancel",
-    cancelText: "The stream ends now, and the answer so far is stored.",
-    none: "No stream runs in this process.",
-    stream: "Stream",
-    user: "User",
-    find: "Find an ended stream by its id",
-    open: "Open",
-    began: "Began",
-    attempts: "Attempts",
-    strategy: "Strategy",
-    outcome: "Outcome",
-    outcomes: { won: "Answered", failed: "Failed", hedged: "Overtaken", canceled: "Canceled" },
-    time: "Time",
-    bar: (elapsed, first) => (first === undefined || first === null ? `${elapsed} ms` : `${elapsed} ms, first output after ${first} ms`),
-    why: "Why it failed",
-    age: "Age",
-    state: "State",
-    readers: "Readers",
-    lag: "Lag",
-    total: (count) => `${count} running in this process`,
   },
 };

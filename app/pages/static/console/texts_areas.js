@@ -15,12 +15,11 @@ export const AREA_TEXTS = {
     rewardAgainText: "Winners who have not got their reward get it now. Nobody gets it twice.", rewarding: "The rewards run now.",
   },
   operationsPage: {
-    tabs: { readiness: "Readiness", doctor: "Doctor", audit: "Audit log", operators: "Operators" },
+    tabs: { readiness: "Readiness", costs: "Costs", limits: "Limits", logins: "Failed logins", doctor: "Doctor", audit: "Audit log", operators: "Operators" },
     part: "Part", parts: { postgres: "PostgreSQL", valkey: "Valkey", configs: "Configs", objects: "Object store" }, state: "State", ready: "Ready", broken: "Not available", cause: "Cause", again: "Check again",
     point: "Point", seen: "Seen", todo: "Why it matters and what to do", found: { good: "Good", doubtful: "Doubtful", broken: "Broken" },
     noReport: "The doctor has not run within 30 days: python -m app doctor", checked: (host) => `Checked from ${host}:`, runAgain: "Run python -m app doctor to check again.",
     processes: "Processes and versions", process: "Process", host: "Host", version: "Version", since: "Running since",
-    limits: "Limits reached", limitsLead: "Requests that a limit has refused in the last five minutes.", limit: "Error", refused: "Refused", noLimits: "No limit has refused anything.",
     at: "At", actor: "By", action: "Action", subject: "Subject", reason: "Reason", changes: "Change", show: "Show", name: "Name", role: "Role", lastUsed: "Last used", expires: "Expires", expired: "Expired",
     actions: ["asset.adjust", "asset.grant", "board.reward", "config.delete", "config.put", "config.rollback", "events.retry", "job.drop", "job.retry", "mail.test", "mismatch.resolve", "operator.sign_in", "stream.cancel", "suppression.add",
       "suppression.remove", "user.ban", "user.end_sessions", "user.erase", "user.export", "user.freeze", "user.recover", "user.unban", "webhook.replay", "withdrawal.settle"],

@@ -27,6 +27,7 @@ export function User({ route, canEdit, isAdmin }) {
       <${Actions} account=${account} canEdit=${canEdit} isAdmin=${isAdmin} changed=${changed} /></header>
     ${done && html`<p class="good" role="status">${done}</p>`}
     ${account.status === "frozen" && html`<${Note} tone="waiting">${texts.closes} <${Time} at=${account.closes_at} /><//>`}
+    ${account.status === "deactivated" && html`<${Note} tone="waiting">${TEXTS.receiptPage.erased} <a href=${hrefOf(["users", app, user, "receipt"])}>${TEXTS.receiptPage.open}</a><//>`}
     ${account.ban && html`<${Note} tone="waiting">${texts.isBanned} ${account.ban.until ? html`${texts.until} <${Time} at=${account.ban.until} />.` : texts.forever}${account.ban.reason && html`<br />${texts.banReason(account.ban.reason)}`}<//>`}
     <div class="person">
       <aside>
@@ -36,7 +37,8 @@ export function User({ route, canEdit, isAdmin }) {
           [texts.created, html`<${Time} at=${account.created_at} />`],
           [texts.sessions, account.sessions],
           [texts.restriction, account.restriction],
-        ]} /></section>
+        ]} /><p><a href=${hrefOf(["streams"], { app, user_id: user })}>${TEXTS.streamsPage.runningOf}</a><br />
+          <a href=${hrefOf(["streams", "ended"], { app, user_id: user })}>${TEXTS.streamsPage.endedOf}</a></p></section>
         <${Assets} account=${account} changed=${changed} />
       </aside>
       <${History} key=${changes} app=${app} user=${user} route=${route} isAdmin=${isAdmin} />
@@ -52,6 +54,7 @@ function Assets({ account, changed }) {
         <small class="muted">${asset.type === "subscription" ? html`${texts.until} <${Time} at=${asset.ends_at} />` : `${texts.from} ${texts.origins[asset.origin] ?? asset.origin}`}</small>
         ${account.status !== "deactivated" && asset.type !== "nonconsumable" && html`<${Adjust} asset=${asset} path=${path} changed=${changed} />`}
       </li>`)}</ul>` : html`<p class="muted">${texts.noAssets}</p>`}
+    <p><a href=${hrefOf(["users", account.app, account.user_id, "ledger"])}>${TEXTS.ledgerPage.title}</a></p>
   </section>`;
 }
 
@@ -97,8 +100,9 @@ function Actions({ account, canEdit, isAdmin, changed }) {
 
 function Export({ path }) {
   const [state, setState] = useState(null);
-  const wait = async () => {
-    let found = await write("POST", `${path}/export`);
+  const begin = ({ reason }) => writeWith(reason, "POST", `${path}/export`);
+  const wait = async (begun) => {
+    let found = begun;
     setState(found);
     for (let tries = 0; found.status === "running" && tries < 60; tries++) {
       await new Promise((resolve) => setTimeout(resolve, 1_000));
@@ -107,6 +111,6 @@ function Export({ path }) {
     }
   };
   if (state?.url) return html`<a class="button small" href=${state.url} download>${texts.exportReady}</a>`;
-  const text = state === null ? texts.export : state.status === "failed" ? texts.exportFailed : texts.exporting;
-  return html`<button type="button" class="quiet small" disabled=${state?.status === "running"} onClick=${wait}>${text}</button>`;
+  if (state?.status === "running") return html`<button type="button" class="quiet small" disabled>${texts.exporting}</button>`;
+  return html`<${Action} title=${state === null ? texts.export : texts.exportFailed} text=${TEXTS.ledgerPage.exportText} reason onRun=${begin} onDone=${wait} />`;
 }

@@ -55,7 +55,7 @@ async def add_files(server: Server, talk: Talk) -> None:
             key = f"speech/default/{day}/{user}/one.mp3"
             await server.services.objects.put(key, b"audio", content_type="audio/mpeg")
     path = f"/admin/api/users/default/{talk.uid}/export"
-    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", "X-Parley-Reason": "asked by letter"}
     assert (await ask(server, "POST", path, headers=headers))[0] == 200
 
     async def is_finished() -> bool:
@@ -122,7 +122,7 @@ async def test_an_export_that_is_written_during_the_deactivation_is_deleted(
     server: Server, services: Services, talk: Talk
 ) -> None:
     own, path = {"X-Service-Session-Token": talk.token}, "/bp/user/me/deactivate"
-    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", "X-Parley-Reason": "asked by letter"}
     await ask(server, "POST", f"/admin/api/users/default/{talk.uid}/export", headers=headers)
     async with services.database.connection() as conn:
         job = ExportUser.of(await conn.fetchval("select args from procrastinate_jobs"))

@@ -32,7 +32,7 @@ async def worker(services: Services) -> AsyncIterator[None]:
 
 async def call(server: Server, method: str, uid: str) -> tuple[int, Any]:
     url = f"{server.url}/admin/api/users/default/{uid}/export"
-    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", "X-Parley-Reason": "asked by letter"}
     async with server.http.request(method, url, headers=headers) as response:
         return response.status, await response.json()
 

@@ -1,4 +1,4 @@
-"""The admin API lists the running streams of the process."""
+"""The admin API lists running streams."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -46,7 +46,13 @@ async def test_streams_are_listed_only_with_the_operators_token(server: Server, 
 
 
 async def test_an_idle_server_lists_no_streams(server: Server) -> None:
-    assert await live(server) == {"streams": [], "total": 0}
+    assert await live(server) == {
+        "streams": [],
+        "total": 0,
+        "processes": [server.services.heartbeat.process],
+        "silent": [],
+        "complete": True,
+    }
 
 
 async def test_running_streams_are_listed(talk: Talk, strategy, server: Server, vendor) -> None:
@@ -63,6 +69,10 @@ async def test_running_streams_are_listed(talk: Talk, strategy, server: Server, 
             "kind": "conversation",
             "app": "default",
             "user_id": talk.uid,
+            "process": server.services.heartbeat.process,
+            "strategy": "slow",
+            "vendor": "vendor_b_llm",
+            "model": "slow:Once upon",
             "state": "answering",
             "readers": 1,
             "events": count,

@@ -263,7 +263,7 @@ def test_an_order_without_an_id_cannot_be_read() -> None:
 async def test_an_export_names_the_orders_and_subscriptions_of_a_user(wallet: Wallet) -> None:
     order, sub = await wallet.order(), await wallet.subscribe()
     operator, path = Operator(wallet.server), f"users/default/{wallet.uid}/export"
-    assert (await operator("POST", path)).status == 200
+    assert (await operator("POST", path, X_Parley_Reason="asked")).status == 200
 
     async def url() -> str:
         found: str = (await operator("GET", path)).body.get("url", "")
