@@ -115,11 +115,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--only", default="", metavar="PATH", help="measure only operations whose path contains this"
     )
-    parser.add_argument("--rate", type=float, default=20, metavar="PER_S", help="streams (default: %(default)s)")
+    parser.add_argument("--rate", type=float, default=60, metavar="PER_S", help="streams (default: %(default)s)")
     parser.add_argument(
         "--for", dest="for_s", type=seconds, default=20, metavar="TIME", help="a round (default: 20 s)"
     )
-    parser.add_argument("--rounds", type=int, default=6, metavar="N", help="of the overview (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=8, metavar="N", help="of the overview (default: %(default)s)")
     parser.add_argument("--report", type=Path, metavar="FILE", help="write the tables between the marks in FILE")
     return parser
 
