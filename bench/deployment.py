@@ -70,6 +70,7 @@ class Deployment:
     relays: tuple[Target, ...] = ()
     """As many relays as there are nodes. The first one is `baseline`."""
     stores: "Stores | None" = None
+    admin_token: str = ""
     log: Path | None = None
     """The server's log, if the benchmark has started it."""
 
@@ -91,6 +92,10 @@ class DeploymentSpec:
     """The server's limit of open files and sockets; 0: the limit of this process."""
     configs: Mapping[str, Any] = field(default_factory=dict)
     """Further configs of the app by `kind/name`."""
+    fill: Callable[[Mapping[str, str]], Coroutine[Any, Any, None]] | None = None
+    """Fills the migrated stores before the server starts. It gets the environment of the server."""
+    durable: bool = True
+    """Whether PostgreSQL waits for its disk."""
     one_address: bool = True
     """Whether all clients share one address, so that the limit of connections per address must be raised."""
 
@@ -105,11 +110,13 @@ async def spawned(spec: DeploymentSpec, cores: Cores) -> AsyncIterator[Deploymen
     async with AsyncExitStack() as stack:
         name = stack.enter_context(tempfile.TemporaryDirectory(prefix="parley-bench-"))
         folder = Path(name)
-        stores = await stack.enter_async_context(embedded_stores(folder))
+        stores = await stack.enter_async_context(embedded_stores(folder, durable=spec.durable))
         vendor, vendor_url = await start_vendor(stack)
         sandbox_url = await _sandbox(stack) if "pronunciation" in spec.scenarios else ""
         await migrate(stores.database_url)
         env = _environment(folder, stores, spec)
+        if spec.fill is not None:
+            await spec.fill(env)
         ports, log = [env["PORT"], *(str(free_port()) for _ in range(1, spec.nodes))], folder / "server.log"
         servers = [await _server(stack, spec, {**env, "PORT": port}, cores, log=log) for port in ports]
         url = f"http://127.0.0.1:{ports[0]}"
@@ -126,6 +133,7 @@ async def spawned(spec: DeploymentSpec, cores: Cores) -> AsyncIterator[Deploymen
             store_pids=tuple(process.pid for process in stores.processes.values()),
             release_url=f"{vendor_url}/release",
             stores=stores,
+            admin_token=admin_token,
             log=log,
         )
         yield await _with_baseline(stack, deployment, vendor_url, cores) if spec.baseline else deployment

@@ -126,8 +126,9 @@ async def list_events(call: Call, query: Query[EventQuery]) -> EventList:
     The newest comes first.
     """
     which = Filter(query.app, query.sink, query.status)
-    async with call.services.database.connection() as conn:
-        found = await event_queue.listed(conn, which, before=query.before, size=query.size + 1)
+    found = await call.services.reads.read(
+        lambda conn: event_queue.listed(conn, which, before=query.before, size=query.size + 1)
+    )
     page, further = page_of(found, query.size, lambda event: event.position)
     return EventList(next=further, events=[_row(event) for event in page])
 

@@ -118,8 +118,9 @@ def admin_webhook_routes(sources: Sequence[str]) -> list[Endpoint]:
         The newest comes first.
         """
         which = Filter(query.app, query.source, query.status)
-        async with call.services.database.connection() as conn:
-            found = await inbox.listed(conn, which, before=query.before, size=query.size + 1)
+        found = await call.services.reads.read(
+            lambda conn: inbox.listed(conn, which, before=query.before, size=query.size + 1)
+        )
         if not found and query.source is not None and query.source not in sources:
             raise InvalidParameter(f"source must be one of {', '.join(sources)}")
         page, further = page_of(found, query.size, lambda state: state.webhook_id)

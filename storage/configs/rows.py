@@ -1,18 +1,48 @@
 """Rows of named configs: all revisions ever written, and the newest revision of each config."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from storage.configs.kinds.apps import APPS
 from storage.postgres.connection import Row
 from storage.postgres.database import Connection
+
+SortField = Literal["app", "kind", "name", "author", "updated_at"]
 
 
 class ConfigKey(NamedTuple):
     app_id: str
     kind: str
     name: str
+
+
+class ConfigFilter(NamedTuple):
+    """Selects configs. The fields are parameters of the SQL statement; `None` matches all."""
+
+    app_id: str | None = None
+    kind: str | None = None
+    text: str | None = None
+    """Contained in the app, kind, name, author or comment."""
+
+
+class ConfigOrder(NamedTuple):
+    """The order of a list, by one field and then by app, kind and name."""
+
+    field: SortField = "app"
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ListedConfig:
+    """The newest revision of an active config, without its value."""
+
+    key: ConfigKey
+    revision: int
+    author: str
+    comment: str
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +69,21 @@ select * from newest_configs
 where value is not null and ($1::text is null or app_id = $1) and ($2::text is null or kind = $2)
 order by app_id, kind, name
 """
+_MATCHING = """
+from newest_configs
+where value is not null and ($1::text is null or app_id = $1) and ($2::text is null or kind = $2)
+    and ($3::text is null
+        or strpos(lower(concat_ws(E'\\n', app_id, kind, name, author, comment)), lower($3)) > 0)
+"""
+_COUNT = f"select count(*) {_MATCHING}"
+_ORDER = ('app_id collate "C"', 'kind collate "C"', 'name collate "C"')
+_FIELDS: Mapping[SortField, str] = {
+    "app": 'app_id collate "C"',
+    "kind": 'kind collate "C"',
+    "name": 'name collate "C"',
+    "author": 'author collate "C"',
+    "updated_at": "created_at",
+}
 _CIPHERTEXTS = """
 select ciphertexts.value from newest_configs, jsonb_each_text(secrets) as ciphertexts
 where newest_configs.value is not null
@@ -89,6 +134,25 @@ async def history(conn: Connection, key: ConfigKey, *, before: int | None, limit
 
 async def active(conn: Connection, app_id: str | None, *, kind: str | None) -> list[Revision]:
     return [_revision(row) for row in await conn.fetch(_ACTIVE, app_id, kind)]
+
+
+async def listed(
+    conn: Connection, which: ConfigFilter, *, order: ConfigOrder, offset: int, size: int | None
+) -> list[ListedConfig]:
+    """Return active configs without their values. `size`: at most so many; `None`: all."""
+    direction = "desc" if order.descending else "asc"
+    by = ", ".join(f"{column} {direction}" for column in (_FIELDS[order.field], *_ORDER))
+    statement = f"""
+    select app_id, kind, name, revision, author, comment, created_at {_MATCHING} order by {by} offset $4 limit $5
+    """
+    rows = await conn.fetch(statement, *which, offset, size)
+    return [ListedConfig(ConfigKey(app, kind, name), *rest) for app, kind, name, *rest in rows]
+
+
+async def count(conn: Connection, which: ConfigFilter) -> int:
+    """Return the number of active configs."""
+    found: int = await conn.fetchval(_COUNT, *which)
+    return found
 
 
 async def ciphertexts(conn: Connection) -> list[str]:

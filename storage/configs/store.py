@@ -18,7 +18,7 @@ from storage.configs.kinds import KINDS
 from storage.configs.kinds.apps import APPS
 from storage.configs.kinds.base import ConfigKind, ConfigModel
 from storage.configs.references import may_name, references
-from storage.configs.rows import ConfigKey, Revision
+from storage.configs.rows import ConfigFilter, ConfigKey, ConfigOrder, ListedConfig, Revision
 from storage.configs.rules import DEFAULT, Accepted, Check, Fault, Rules, typed_value
 from storage.configs.secrets import decrypt_secrets, mask_secrets, restore_secrets
 from storage.errors import ConfigNotFound, RevisionNotFound
@@ -230,6 +230,18 @@ class ConfigStore:
         """Return the active revisions, optionally of one app or one kind only."""
         async with self._database.connection() as conn:
             return await rows.active(conn, app_id, kind=kind)
+
+    async def listed(
+        self, which: ConfigFilter, *, order: ConfigOrder, offset: int = 0, size: int | None = None
+    ) -> list[ListedConfig]:
+        """Return active configs without their values. `size`: at most so many; `None`: all."""
+        async with self._database.connection() as conn:
+            return await rows.listed(conn, which, order=order, offset=offset, size=size)
+
+    async def count(self, which: ConfigFilter) -> int:
+        """Return the number of active configs."""
+        async with self._database.connection() as conn:
+            return await rows.count(conn, which)
 
     async def history(self, key: ConfigKey, *, before: int | None = None, limit: int = 100) -> list[Revision]:
         """Return revisions, newest first, including deletions."""

@@ -61,8 +61,10 @@ _TABLES: Mapping[What, Mapping[str, str]] = {
 }
 _KEYS = {"card_payments": "payment_id"}
 _PLATFORM_IDS = {"wallet_orders": "order_id", "card_payments": "intent_id"}
+# The platforms write statuses in upper or in lower case. They are compared as they are stored, so that the indexes
+# of orders that are open or not completed are used.
 _WHERE = """
-($1::text is null or app_id = $1) and ($2::text is null or upper(status) = upper($2))
+($1::text is null or app_id = $1) and ($2::text[] is null or status = any($2))
 and ($3::text is null or {key} {compare} $3) order by {key} {order} limit $4
 """
 
@@ -78,7 +80,11 @@ async def page(
     before: str | None,
     size: int,
 ) -> list[ListedOrder]:
-    """Return payments or subscriptions in the order of their creation, the newest first unless `oldest_first`."""
+    """Return payments or subscriptions in the order of their creation, the newest first unless `oldest_first`.
+
+    `status` may be written in upper or in lower case.
+    """
+    statuses = None if status is None else [status.upper(), status.lower()]
     compare, order = (">", "asc") if oldest_first else ("<", "desc")
     parts = []
     for table, statement in _TABLES[what].items():
@@ -86,7 +92,7 @@ async def page(
             where = _WHERE.format(key=_KEYS.get(table, "row_id"), compare=compare, order=order)
             parts.append(f"({statement.format(where=where)})")
     merged = f"select * from ({' union all '.join(parts)}) found order by row_id {order} limit $4"
-    return [ListedOrder(**row) for row in await conn.fetch(merged, of_app, status, before, size)]
+    return [ListedOrder(**row) for row in await conn.fetch(merged, of_app, statuses, before, size)]
 
 
 async def find(conn: Connection, app_id: str, uid: str, *, order: str) -> ListedOrder | None:

@@ -112,8 +112,9 @@ async def list_mails(call: Call, query: Query[SentQuery]) -> StrategyMails:
 
     The newest comes first.
     """
-    async with call.services.database.connection() as conn:
-        found = await engagement_lists.mails(conn, _filter(query), before=query.before, size=query.size + 1)
+    found = await call.services.reads.read(
+        lambda conn: engagement_lists.mails(conn, _filter(query), before=query.before, size=query.size + 1)
+    )
     page, further = page_of(found, query.size, lambda mail: mail.mail_id)
     rows = [
         MailRow(
@@ -191,10 +192,11 @@ def _filter(query: SentQuery) -> Filter:
 
 
 async def _tasks(call: Call, query: SentQuery, kind: TaskKind) -> TaskList:
-    async with call.services.database.connection() as conn:
-        found = await engagement_lists.tasks(
+    found = await call.services.reads.read(
+        lambda conn: engagement_lists.tasks(
             conn, _filter(query), kind=kind, before=query.before, size=query.size + 1
         )
+    )
     page, further = page_of(found, query.size, lambda task: task.task_id)
     return TaskList(next=further, tasks=[_row(task) for task in page])
 

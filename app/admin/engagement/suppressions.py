@@ -88,8 +88,9 @@ async def list_suppressions(call: Call, query: Query[SuppressionQuery]) -> Suppr
     after = None if query.before is None else Position(*query.before.split(" ", 1))
     sent = None if query.address is None else plus_for_blank(query.address)
     address = None if sent is None else normalized(sent, development=True) or sent
-    async with call.services.database.connection() as conn:
-        found = await suppressions.listed(conn, query.app, address=address, after=after, size=query.size + 1)
+    found = await call.services.reads.read(
+        lambda conn: suppressions.listed(conn, query.app, address=address, after=after, size=query.size + 1)
+    )
     page, further = page_of(found, query.size, lambda entry: f"{entry.address} {entry.strategy}")
     return SuppressionList(next=further, suppressions=[_row(entry) for entry in page])
 

@@ -92,10 +92,11 @@ async def list_withdrawals(call: Call, query: Query[WithdrawalListQuery]) -> Adm
 
     The newest comes first.
     """
-    async with call.services.database.connection() as conn:
-        found = await withdrawal_list.page(
+    found = await call.services.reads.read(
+        lambda conn: withdrawal_list.page(
             conn, of_app=query.app, state=query.state, before=query.before, size=query.size + 1
         )
+    )
     page, further = page_of(found, query.size, lambda withdrawal: withdrawal.withdrawal_id)
     return AdminWithdrawalList(next=further, withdrawals=[_row(withdrawal) for withdrawal in page])
 

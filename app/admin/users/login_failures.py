@@ -62,8 +62,9 @@ async def list_failures(call: Call, query: Query[FailureQuery]) -> FailureList:
     """
     require_app(call, query.app)
     which = Filter(query.app, query.request_id, query.platform, query.social_id, query.user_id)
-    async with call.services.database.connection() as conn:
-        found = await login_failures.listed(conn, which, before=query.before, size=query.size + 1)
+    found = await call.services.reads.read(
+        lambda conn: login_failures.listed(conn, which, before=query.before, size=query.size + 1)
+    )
     page, further = page_of(found, query.size, lambda failure: failure.failure_id)
     return FailureList(next=further, login_failures=[_row(failure) for failure in page])
 

@@ -1,0 +1,92 @@
+"""The calls of `bench.console`: generated rows, and each list of the admin API with each of its parameters."""
+
+import asyncpg
+import pytest
+from aiohttp import ClientSession
+
+from app.admin.area import FOR_VIEWERS
+from app.http.paging import IdCursor, Page, PageQuery
+from app.http.rows.endpoint import Call, Endpoint
+from app.http.rows.inputs import Query
+from bench.console.configs import write_configs
+from bench.console.filling import fill
+from bench.console.measuring import Measured, measure_all
+from bench.console.operations import Operation, cases_of, operations
+from bench.console.rows import PARTS, Size
+from bench.console.values import Value, Values
+from deploy.running import Failed
+from tests.running.servers import ADMIN_TOKEN, Server
+
+_SIZE = Size(users=300, records=80, configs=60)
+_EMPTY = Values("", {}, {("", "size"): [Value("100", "100")]})
+
+
+class PostcardQuery(PageQuery[IdCursor]):
+    stamp: str | None = None
+
+
+class PostcardList(Page[str]):
+    postcards: list[str]
+
+
+async def list_postcards(call: Call, query: Query[PostcardQuery]) -> PostcardList:
+    """List postcards."""
+    return PostcardList(postcards=[])
+
+
+@pytest.fixture(scope="module")
+async def values(module_server: Server) -> Values:
+    await write_configs(module_server.services.configs, count=_SIZE.configs)
+    conn = await asyncpg.connect(module_server.services.settings.database_url)
+    try:
+        found = await fill(conn, _SIZE)
+        empty = [part.table for part in PARTS if not await conn.fetchval(f"select count(*) from {part.table}")]
+        broken = await conn.fetch("select indexrelid::regclass from pg_index where not (indisready and indisvalid)")
+    finally:
+        await conn.close()
+    assert (empty, broken) == ([], [])
+    return found
+
+
+async def test_each_list_is_called_with_each_of_its_parameters(module_server: Server, values: Values):
+    found = operations(values)
+    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+    async with ClientSession(module_server.url, headers=headers) as http:
+        measured = await measure_all(http, values, of=found, calls=1)
+    assert [(each.operation, each.case, each.statuses) for each in measured if each.failed] == []
+    assert {each.operation for each in measured} == {each.path for each in found}
+    assert {"/admin/api/configs", "/admin/api/users", "/admin/api/users/{app}/{user_id}/history"} <= {
+        each.path for each in found
+    }
+    called = {each.case for each in measured if each.operation == "/admin/api/mails"}
+    assert {"first page", "middle", "app=rare", "status=refused", "app=default strategy=seldom"} <= called
+    assert len(measured) == sum(len(each.cases) for each in found) - len(_with_one_page(measured, found))
+
+
+def _with_one_page(measured: list[Measured], found: list[Operation]) -> set[tuple[str, str]]:
+    """Return the middle pages that were not called, because the first page is the last one."""
+    expected = {(each.path, case.name) for each in found for case in each.cases}
+    missing = expected - {(each.operation, each.case) for each in measured}
+    assert all(name.startswith("middle") for _, name in missing)
+    return missing
+
+
+def test_a_parameter_without_values_is_an_error():
+    row = Endpoint("GET", "/admin/api/postcards", list_postcards, FOR_VIEWERS)
+    with pytest.raises(Failed, match="/admin/api/postcards: there are no values for stamp"):
+        list(cases_of(row, _EMPTY))
+
+
+@pytest.mark.parametrize(
+    ("server_s", "statuses", "met"),
+    [
+        ([0.02] * 29 + [0.5], {200}, True),
+        ([0.02] * 27 + [0.201] * 3, {200}, False),
+        ([0.02] * 30, {200, 500}, False),
+        ([0.02] * 30, {200, 404}, True),
+    ],
+)
+def test_a_case_is_met_if_95_of_100_calls_are_fast_and_none_fails(
+    server_s: list[float], statuses: set[int], met: bool
+):
+    assert Measured("/list", "first page", statuses=statuses, server_s=server_s).met is met
