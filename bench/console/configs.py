@@ -14,7 +14,7 @@ from storage.configs.rows import ConfigKey
 from storage.configs.store import ConfigStore
 from storage.operators.audit import COMMAND
 
-_SEED = Path(__file__).parents[2] / "deploy" / "seed"
+_SEEDS = Path(__file__).parents[2] / "deploy" / "seed"
 PRODUCT = ConfigKey("default", "products", "coins_100")
 """The config with the most revisions."""
 _REVISIONS = 500
@@ -40,7 +40,8 @@ async def write_configs(configs: ConfigStore, *, count: int) -> None:
 
 def _values() -> dict[tuple[str, str], Any]:
     """Return values by kind and name, in the order of the kinds: later ones refer to earlier ones."""
-    found = {(file.key.kind, file.key.name): file.value for file in read_folder(_SEED)} | _FURTHER
+    files = [*read_folder(_SEEDS / "development"), *read_folder(_SEEDS / "engines")]
+    found = {(file.key.kind, file.key.name): file.value for file in files} | _FURTHER
     order = list(KINDS)
     return dict(sorted(found.items(), key=lambda item: order.index(item[0][0])))
 

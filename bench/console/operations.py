@@ -15,6 +15,7 @@ from bench.console.values import FIXED, Value, Values
 from deploy.running import Failed
 
 NOT_MEASURED = {
+    "/admin/api/costs": "adds up all attempts of up to 30 days, for up to 2 s, and keeps the sums",
     "/admin/api/ledger/check": "reads all of the ledger, for up to 20 s",
 }
 """Operations that return lists and have no target."""
