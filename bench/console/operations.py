@@ -70,8 +70,6 @@ def cases_of(row: Endpoint, values: Values) -> Iterator[Case]:
     others = {name: given for name, given in filters.items() if name not in {"app", "sort", "size", "offset"}}
     for subject, path in _paths(row, values):
         yield Case(subject or FIRST, _url(path, fixed))
-        if fixed:
-            yield Case("all entries", path)
         if row.inputs.query is not None and _CURSOR in row.inputs.query.fields:
             yield Case(f"middle {subject}".strip(), _url(path, fixed), is_middle=True)
         for name, given in filters.items():

@@ -1,5 +1,6 @@
 """The admin API for named configs: kinds, values, revisions, differences and rollback."""
 
+import asyncio
 from collections.abc import Iterable
 from functools import cache
 from typing import Annotated, Any, Literal, cast
@@ -32,6 +33,7 @@ from streams.wire.lines import is_line
 from streams.wire.model import Model, QueryInt
 
 AUTHOR_CHARACTERS = 64
+_ROWS_AT_ONCE = 50
 RevisionNumber = Annotated[int, Field(strict=False, ge=1, lt=2**31)]
 Sorting = Literal["app", "kind", "name", "author", "updated_at", "-app", "-kind", "-name", "-author", "-updated_at"]
 QueryFlag = Annotated[bool, Field(strict=False), BeforeValidator(lambda value: value == "" or value)]
@@ -188,7 +190,12 @@ async def overview(call: Call, query: Query[ListQuery]) -> ListReply:
     if not found and query.app is not None:
         require_app(call, query.app)
     total = None if query.size is None else await configs.count(which)
-    return ListReply(configs=[ConfigRow(**_row(call, config)) for config in found], total=total)
+    rows = []
+    for number, config in enumerate(found):
+        if number % _ROWS_AT_ONCE == _ROWS_AT_ONCE - 1:
+            await asyncio.sleep(0)  # The warnings of thousands of configs take half a second: streams continue.
+        rows.append(ConfigRow(**_row(call, config)))
+    return ListReply(configs=rows, total=total)
 
 
 async def read(call: Call, path: Path[ConfigPath], query: Query[ReadQuery]) -> ConfigReply:
