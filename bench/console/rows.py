@@ -304,7 +304,8 @@ _OPERATIONS = (
         """insert into job_failures (job_id, error_type, message, error_group, process, configs, failed_at)
             select id, 'backend unavailable', 'the server did not answer', task_name || '.' || id % 50,
                 'p' || id % 8, '[["default", "mail", "news"]]', now() - make_interval(secs => id)
-            from procrastinate_jobs where id between $1::bigint and $2::bigint and $3::bigint > 0 and status = 'failed'""",
+            from procrastinate_jobs
+            where id between $1::bigint and $2::bigint and $3::bigint > 0 and status = 'failed'""",
     ),
 )
 PARTS = (*_ACCOUNTS, *_STREAMS, *_MONEY, *_ENGAGEMENT, *_OPERATIONS)
