@@ -104,13 +104,19 @@ class RemoteLog:
         """Iterate as `EventLog.follow` does. `push` is ignored, because the events arrive in batches.
 
         The iteration ends with an `error` event without an id if the stream's process is dead, if this process is
-        draining, or if Valkey is unavailable for too long. A frame that is larger than a piece is returned in
-        several pieces, and only the last of them increases `last_id`.
+        draining, if Valkey is unavailable for too long, or if the next events are no longer kept. A frame that is
+        larger than a piece is returned in several pieces, and only the last of them increases `last_id`.
         """
         cursor = _Cursor(after)
         returned_at = renewed_at = self._available_at = time.monotonic()
         while not stopping():
-            ready = await self._read(cursor)
+            try:
+                ready = await self._read(cursor)
+            except Gone as gone:
+                if cursor.offset_bytes:  # The client would take the event for the rest of the incomplete frame.
+                    raise
+                yield Ready(cursor.position, _error_frame(gone), final=True)
+                return
             now = time.monotonic()
             if ready is not None:
                 returned_at, final = now, ready.final
@@ -217,15 +223,17 @@ class _Cursor:
         """The last event id of the entry that was read partially."""
 
     def advance(self, pieces: list[Piece]) -> Ready | None:
-        """Return the unread frames in `pieces`, and advance past them.
+        """Return the unread frames in `pieces`, up to the first that are no longer kept, and advance past them.
 
-        Raises `Gone` if frames between the position and `pieces` are no longer kept.
+        Raises `Gone` if these are the next ones.
         """
         if not pieces:
             return None
         frames: list[bytes] = []
         final = False
         for batch, size_bytes in pieces:
+            if frames and batch.first > self.position + 1:
+                break
             if self.offset_bytes and batch.last != self._entry_id:
                 raise Gone(self.position)
             frames.append(batch.frames if self.offset_bytes else _frames_after(batch, self.position))
