@@ -110,13 +110,7 @@ class RemoteLog:
         cursor = _Cursor(after)
         returned_at = renewed_at = self._available_at = time.monotonic()
         while not stopping():
-            try:
-                ready = await self._read(cursor)
-            except Gone as gone:
-                if cursor.offset_bytes:  # The client would take the event for the rest of the incomplete frame.
-                    raise
-                yield Ready(cursor.position, _error_frame(gone), final=True)
-                return
+            ready = await self._read(cursor)
             now = time.monotonic()
             if ready is not None:
                 returned_at, final = now, ready.final
@@ -166,6 +160,7 @@ class RemoteLog:
     async def _read(self, cursor: "_Cursor") -> Ready | None:
         """Return the next events, or `None` if none arrive in time or Valkey is unavailable.
 
+        If they are no longer kept, an `error` event is returned.
         While this process is draining, only the rest of an incomplete frame is read.
         """
         if self._draining and not cursor.offset_bytes:
@@ -185,7 +180,12 @@ class RemoteLog:
         finally:
             self._reading = None
         self._available_at = time.monotonic()
-        return cursor.advance(pieces)
+        try:
+            return cursor.advance(pieces)
+        except Gone as gone:
+            if cursor.offset_bytes:  # The client would take the event for the rest of the incomplete frame.
+                raise
+            return Ready(cursor.position, _error_frame(gone), final=True)
 
     def _error(self, now: float) -> ServiceError | None:
         """Return why there will be no more events, or `None` if the reader waits for them."""

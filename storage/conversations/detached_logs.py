@@ -57,8 +57,8 @@ class DetachedLog:
     async def append(self, batch: Batch, *, begins: bool, keep_bytes: int, keep_s: float) -> None:
         """Append `batch` unless it was appended before. The log expires in `keep_s` seconds.
 
-        The oldest entries are dropped if the log is larger than `keep_bytes`. `begins`: there are no earlier batches,
-        or the caller no longer has them. The log then begins with `batch` if it does not have those before it.
+        The oldest entries are dropped if the log is larger than `keep_bytes`. `begins`: there are no earlier
+        batches, or the caller no longer has them. The log then begins with `batch` if it lacks those before it.
 
         Raises `LogLost` if the log lacks earlier batches, and `LogTaken` if another process has taken over the
         stream.
