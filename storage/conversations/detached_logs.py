@@ -96,8 +96,10 @@ class DetachedLog:
         frames: list[bytes] = []
         while pieces := await self.read(len(frames), offset_bytes=0, max_bytes=max_bytes, wait_s=0):
             for batch, size_bytes in pieces:
-                if batch.first != len(frames) + 1 or batch.closing or len(batch.frames) < size_bytes:
+                if batch.first > len(frames) + 1 or batch.closing or len(batch.frames) < size_bytes:
                     return None
+                # A batch that was written anew may begin with frames that an earlier one has.
+                del frames[batch.first - 1 :]
                 frames += [frame + b"\n\n" for frame in batch.frames.split(b"\n\n")[:-1]]
         return frames or None
 

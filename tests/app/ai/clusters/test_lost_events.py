@@ -7,10 +7,19 @@ import pytest
 from aiohttp import ClientResponse
 from redis.crc import key_slot
 
+from app.settings import Settings
 from deploy.valkey_cluster import ValkeyCluster
 from tests.app.ai.clusters.lagging import cut_off, take_over
 from tests.app.ai.conftest import Talk
-from tests.app.ai.readers.dying import ask, story
+from tests.app.ai.readers.dying import (
+    SAID,
+    another_process,
+    ask,
+    begun,
+    check_told_once,
+    dead,
+    story,
+)
 from tests.app.ai.readers.resumed import resume, text_of
 from tests.app.ai.readers.two_servers import at, knows
 from tests.peers.sse_client import SeenEvent, events
@@ -57,6 +66,27 @@ async def test_readers_elsewhere_get_all_events_although_a_replica_lacked_the_la
             check_whole(await read(await resumed(stack, elsewhere, stream_id)))
             check_whole(begun + await read(early))
             check_whole(seen if ended else seen + await read(first))
+
+
+async def test_a_durable_stream_is_continued_after_its_copy_was_written_anew(
+    talk: Talk, settings: Settings, sandbox: Running, server: Server, cluster: ValkeyCluster
+) -> None:
+    await story(server, sandbox, pace_ms=200)
+    async with another_process(talk, settings) as dying, AsyncExitStack() as stack:
+        first = await stack.enter_async_context(ask(dying.talk))
+        talk.remember(first)
+        stream_id = first.headers["X-Service-Stream-Id"]
+        seen = await read(first, count=3)
+        log = server.services.valkey.key(f"default:{talk.uid}", "log", stream_id)
+        primary = await cluster.owner_of(key_slot(log.encode()))
+        replica = await cut_off(cluster, primary)
+        while text_of(seen).rstrip() != SAID:
+            seen += await read(first, count=1)
+        await take_over(cluster, replica, primary)
+        assert await begun(await resumed(stack, talk, stream_id)) == seen  # The copy is whole again.
+        await dying.kill()
+        await dead(server, talk, stream_id)
+        check_told_once(await read(await resumed(stack, talk, stream_id)))
 
 
 async def resumed(stack: AsyncExitStack, talk: Talk, stream_id: str) -> ClientResponse:
