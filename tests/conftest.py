@@ -360,6 +360,19 @@ def _no_unlisted_error() -> Iterator[None]:
     assert _unlisted_errors() == before, "an endpoint answered with an error that its row does not list"
 
 
+@pytest.fixture(autouse=True)
+def _no_crossed_slots() -> Iterator[None]:
+    """Fail a test in which a command had keys in several slots of a cluster. redis-py does not even send it."""
+    before = _crossed_slots()
+    yield
+    assert _crossed_slots() == before, "a command had keys in several slots"
+
+
+def _crossed_slots() -> int:
+    refused = sys.modules.get("storage.valkey.refused")
+    return 0 if refused is None else refused.REFUSED.counts().get(("CROSSSLOT",), 0)
+
+
 def _unlisted_errors() -> list[Sample]:
     row_errors = sys.modules.get("app.http.rows.row_errors")
     return [] if row_errors is None else row_errors.UNLISTED.collect()[0].samples

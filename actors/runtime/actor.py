@@ -134,6 +134,7 @@ class Actor:
         replicator = self._replicator = self._replicator or self._new_replicator()
         if not self._over and self._may_be_replicated:
             self.send(Replicate())
+            await replicator.mend()
             await replicator.caught_up()
         if self._over:  # The stream stopped its replicator when it ended, possibly before everything was copied.
             await replicator.run_again()

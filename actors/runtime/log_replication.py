@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 
 import structlog
 
 from actors.runtime.held_slot import HeldSlot
 from storage.conversations.detached_logs import Batch, LogLost, LogTaken
-from streams.log import EventLog, Gone
+from streams.log import EventLog, Gone, Ready
 from streams.tasks import stopping
 from streams.wire.errors import StoreError
 
@@ -49,6 +49,7 @@ class LogReplicator:
         self._advanced = asyncio.Event()
         self._stopped = False
         self._copying = asyncio.Lock()
+        self._appending = asyncio.Lock()
 
     async def run(self) -> None:
         """Copy until the stream's end, retrying while Valkey is unavailable.
@@ -83,11 +84,24 @@ class LogReplicator:
             self._advanced.set()
 
     async def run_again(self) -> None:
-        """Copy what an earlier run has not copied, or everything if Valkey has lost the copy."""
-        with suppress(StoreError):
-            if await self._detached.is_emptied():
-                self._position = 0
+        """Copy what an earlier run has not copied, and what Valkey has lost since."""
+        await self.mend()
         await self.run()
+
+    async def mend(self) -> None:
+        """Append the events again that Valkey has lost. Meanwhile a run may wait for further events."""
+        if not self._position:
+            return
+        try:
+            async with self._appending:
+                try:
+                    await self._detached.check(self._position)
+                except LogLost:
+                    await self._append_again(self._position)
+        except LogTaken:
+            self._on_taken()
+        except (StoreError, LogLost) as error:  # The next append or the next reader finds out.
+            log.debug("log_copy.retried", error=str(error))
 
     async def caught_up(self) -> None:
         """Wait until all current events are copied, or the copying has ended."""
@@ -102,11 +116,29 @@ class LogReplicator:
             async for ready in frames:
                 if not ready.frames:
                     continue
-                batch = Batch(self._position + 1, ready.last_id, ready.frames, closing=ready.final)
-                await self._detached.append(batch, keep_bytes=self._events.keep_bytes, keep_s=self._slot.keep_s)
-                self._position = ready.last_id
+                async with self._appending:
+                    await self._append(self._position, ready)
+                    self._position = ready.last_id
                 self._release(ready.last_id)
                 self._advanced.set()
-                del ready, batch  # Free their memory: the next events may take long to arrive.
+                del ready  # Free its memory: the next events may take long to arrive.
                 if self.behind_s and not self._events.closed:
                     await asyncio.sleep(self.behind_s)
+
+    async def _append_again(self, last_id: int) -> None:
+        """Append all events up to `last_id` that this process still has."""
+        position = 0
+        while (position := max(position, self._events.dropped)) < last_id:
+            ready = self._events.ready(position)
+            if ready.last_id > last_id:
+                ready = Ready(last_id, b"".join(self._events.frames(position, last_id)), final=False)
+            await self._append(position, ready)
+            position = ready.last_id
+
+    async def _append(self, position: int, ready: Ready) -> None:
+        await self._detached.append(
+            Batch(position + 1, ready.last_id, ready.frames, closing=ready.final),
+            begins=position <= self._events.dropped,
+            keep_bytes=self._events.keep_bytes,
+            keep_s=self._slot.keep_s,
+        )

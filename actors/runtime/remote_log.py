@@ -105,8 +105,8 @@ class RemoteLog:
         """Iterate as `EventLog.follow` does. `push` is ignored, because the events arrive in batches.
 
         The iteration ends with an `error` event without an id if the stream's process is dead, if this process is
-        draining, or if Valkey is unavailable for too long. A frame that is larger than a piece is returned in
-        several pieces, and only the last of them increases `last_id`.
+        draining, if Valkey is unavailable for too long, or if the next events are no longer kept. A frame that is
+        larger than a piece is returned in several pieces, and only the last of them increases `last_id`.
         """
         cursor = _Cursor(after)
         returned_at = renewed_at = self._available_at = time.monotonic()
@@ -161,6 +161,7 @@ class RemoteLog:
     async def _read(self, cursor: "_Cursor") -> Ready | None:
         """Return the next events, or `None` if none arrive in time or Valkey is unavailable.
 
+        If they are no longer kept, an `error` event is returned.
         While this process is draining, only the rest of an incomplete frame is read.
         """
         if self._draining and not cursor.offset_bytes:
@@ -180,7 +181,12 @@ class RemoteLog:
         finally:
             self._reading = None
         self._available_at = time.monotonic()
-        return cursor.advance(pieces)
+        try:
+            return cursor.advance(pieces)
+        except Gone as gone:
+            if cursor.offset_bytes:  # The client would take the event for the rest of the incomplete frame.
+                raise
+            return Ready(cursor.position, _error_frame(gone), final=True)
 
     def _error(self, now: float) -> ServiceError | None:
         """Return why there will be no more events, or `None` if the reader waits for them."""
@@ -218,15 +224,17 @@ class _Cursor:
         """The last event id of the entry that was read partially."""
 
     def advance(self, pieces: list[Piece]) -> Ready | None:
-        """Return the unread frames in `pieces`, and advance past them.
+        """Return the unread frames in `pieces`, up to the first that are no longer kept, and advance past them.
 
-        Raises `Gone` if frames between the position and `pieces` are no longer kept.
+        Raises `Gone` if these are the next ones.
         """
         if not pieces:
             return None
         frames: list[bytes] = []
         final = False
         for batch, size_bytes in pieces:
+            if frames and batch.first > self.position + 1:
+                break
             if self.offset_bytes and batch.last != self._entry_id:
                 raise Gone(self.position)
             frames.append(batch.frames if self.offset_bytes else _frames_after(batch, self.position))

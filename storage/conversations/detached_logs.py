@@ -26,7 +26,7 @@ class Piece(NamedTuple):
 
 
 class LogLost(Exception):
-    """Raised when Valkey has lost the entries of the log."""
+    """Raised when Valkey has lost entries of the log: all of them, or the last ones."""
 
 
 class LogTaken(Exception):
@@ -54,16 +54,29 @@ class DetachedLog:
         """Id and size in bytes of each entry."""
         self._bytes = 0
 
-    async def append(self, batch: Batch, *, keep_bytes: int, keep_s: float) -> None:
+    async def append(self, batch: Batch, *, begins: bool, keep_bytes: int, keep_s: float) -> None:
         """Append `batch` unless it was appended before. The log expires in `keep_s` seconds.
 
-        The oldest entries are dropped if the log is larger than `keep_bytes`.
+        The oldest entries are dropped if the log is larger than `keep_bytes`. `begins`: there are no earlier
+        batches, or the caller no longer has them. The log then begins with `batch` if it lacks those before it.
 
-        Raises `LogLost` if Valkey has lost the earlier batches. The next batch then begins a new log. Raises
-        `LogTaken` if another process has taken over the stream.
+        Raises `LogLost` if the log lacks earlier batches, and `LogTaken` if another process has taken over the
+        stream.
         """
+        if await self._send(batch, begins=begins, keep_s=keep_s) == b"begun":
+            self._reset()
+        self._entries.append((batch.last, len(batch.frames)))
+        self._bytes += len(batch.frames)
+        if self._bytes > keep_bytes and len(self._entries) > 1:
+            await self._drop_oldest(keep_bytes)
+
+    async def check(self, last: int) -> None:
+        """Raise `LogLost` if the log lacks events up to `last`. Its beginning may have been dropped."""
+        await self._send(Batch(last + 1, last, b"", closing=False), begins=False, keep_s=0)
+
+    async def _send(self, batch: Batch, *, begins: bool, keep_s: float) -> Any:
         args: list[Word] = [self._process, batch.last, batch.first, batch.frames, int(batch.closing)]
-        args += [int(bool(self._entries)), max(1, round(keep_s * 1000))]
+        args += [int(begins), max(1, round(keep_s * 1000))]
         with map_errors():
             answer = await self._valkey.run("append_log", keys=[self._key, self._owner_key], args=args)
         if answer == b"taken":
@@ -71,10 +84,7 @@ class DetachedLog:
         if answer == b"lost":
             self._reset()
             raise LogLost
-        self._entries.append((batch.last, len(batch.frames)))
-        self._bytes += len(batch.frames)
-        if self._bytes > keep_bytes and len(self._entries) > 1:
-            await self._drop_oldest(keep_bytes)
+        return answer
 
     async def take_over(self, *, keep_s: float) -> None:
         """Make this process the only one that can append."""
@@ -86,20 +96,12 @@ class DetachedLog:
         frames: list[bytes] = []
         while pieces := await self.read(len(frames), offset_bytes=0, max_bytes=max_bytes, wait_s=0):
             for batch, size_bytes in pieces:
-                if batch.first != len(frames) + 1 or batch.closing or len(batch.frames) < size_bytes:
+                if batch.first > len(frames) + 1 or batch.closing or len(batch.frames) < size_bytes:
                     return None
+                # A batch that was written anew may begin with frames that an earlier one has.
+                del frames[batch.first - 1 :]
                 frames += [frame + b"\n\n" for frame in batch.frames.split(b"\n\n")[:-1]]
         return frames or None
-
-    async def is_emptied(self) -> bool:
-        """Return whether Valkey has lost the entries. If it has, the next batch begins a new log."""
-        if not self._entries:
-            return False
-        with map_errors():
-            if await self._valkey.call("EXISTS", self._key):
-                return False
-        self._reset()
-        return True
 
     def _reset(self) -> None:
         self._entries.clear()

@@ -5,6 +5,9 @@ from redis.exceptions import (
     AuthenticationError,
     BusyLoadingError,
     ClusterDownError,
+    ClusterError,
+    CrossSlotTransactionError,
+    InvalidPipelineStack,
     InvalidResponse,
     NoPermissionError,
     OutOfMemoryError,
@@ -22,6 +25,7 @@ from streams.wire.network import network_cause
 _BY_CLASS = {
     ClusterDownError: "has lost a part of its cluster",
     TryAgainError: "is moving keys within its cluster",
+    ClusterError: "is moving keys within its cluster",
     RedisClusterException: "has no cluster that can be used",
     MasterNotFoundError: "has no primary according to Sentinel",
     BusyLoadingError: "is loading its data",
@@ -32,6 +36,11 @@ _BY_CLASS = {
     InvalidResponse: "is not reachable: the server at its address is neither Valkey nor Redis",
 }
 """By exception class, because redis-py removes the first word from the messages of these."""
+CROSSED_SLOTS = "all keys must map to the same key slot"
+"""redis-py's words for a command that it does not send, because its keys are in several slots of a cluster."""
+_UNSENT = (CROSSED_SLOTS, "No way to dispatch this command", "Invalid args in command")
+"""redis-py's words for this and for other commands that it does not send to a cluster. It raises the exception of
+an unusable cluster."""
 _BY_FIRST_WORD = {
     "LOADING": "is loading its data",
     "NOAUTH": "requires a password",
@@ -54,7 +63,7 @@ def outage(error: BaseException) -> str | None:
         return outage(error.__cause__)  # For a Unix socket, redis-py wraps the reply to a new connection.
     for kind, cause in _BY_CLASS.items():
         if isinstance(error, kind):
-            return cause
+            return None if _is_unsent(error) else cause
     if isinstance(error, ResponseError):
         return _BY_FIRST_WORD.get(str(error).partition(" ")[0])
     if isinstance(error, RedisTimeoutError):
@@ -62,3 +71,10 @@ def outage(error: BaseException) -> str | None:
     if isinstance(error, (RedisConnectionError, OSError)):
         return f"is not reachable: {network_cause(error) or 'the connection was lost'}"
     return None
+
+
+def _is_unsent(error: BaseException) -> bool:
+    """Return whether redis-py has refused a command itself, because no node of a cluster could execute it."""
+    if isinstance(error, (CrossSlotTransactionError, InvalidPipelineStack)):
+        return True
+    return isinstance(error, RedisClusterException) and any(words in str(error) for words in _UNSENT)

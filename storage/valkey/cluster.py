@@ -123,26 +123,36 @@ class ClusterPipeline:
         self, owner: CommandPipeline, answer: Awaitable[Any], slot: int, command: tuple[Word, ...]
     ) -> Any:
         """Return the answer, after following redirections to other nodes."""
-        for _ in range(_MOST_REDIRECTIONS):
+        redirections = 0
+        while True:
             try:
                 return await answer
-            except MovedError as moved:
-                owner = self._owners[slot] = self._node(self._address(moved, owner))
-                self._outdated.set()
-                self.lost.set()
-                answer = owner.call(*command)
-            except AskError as ask:
-                importing = self._node(self._address(ask, owner))
-                answer = _ask(importing, command)
-            except TryAgainError:  # A part of the keys is still being moved.
-                await asyncio.sleep(_TRY_AGAIN_S)
-                answer = owner.call(*command)
+            except (AskError, TryAgainError) as redirection:
+                redirections += 1
+                if redirections > _MOST_REDIRECTIONS:
+                    self._outdated.set()
+                    if isinstance(redirection, TryAgainError):
+                        raise
+                    raise ClusterDownError("a command was redirected too often") from redirection
+                owner, answer = await self._follow(redirection, owner, slot, command)
             except _FAILED:
                 self._failed_node = _name(self._place(owner))
                 self._outdated.set()
                 raise
-        self._outdated.set()
-        raise ClusterDownError("a command was redirected too often")
+
+    async def _follow(
+        self, redirection: AskError | TryAgainError, owner: CommandPipeline, slot: int, command: tuple[Word, ...]
+    ) -> tuple[CommandPipeline, Awaitable[Any]]:
+        """Send the command where `redirection` says. Returns the owner of the slot, and the awaitable answer."""
+        if isinstance(redirection, MovedError):
+            owner = self._owners[slot] = self._node(self._address(redirection, owner))
+            self._outdated.set()
+            self.lost.set()
+        elif isinstance(redirection, AskError):
+            return owner, _ask(self._node(self._address(redirection, owner)), command)
+        else:  # A part of the keys is still being moved.
+            await asyncio.sleep(_TRY_AGAIN_S)
+        return owner, owner.call(*command)
 
     def _address(self, redirection: AskError, owner: CommandPipeline) -> Node:
         """Return the node of a redirection. An empty host is that of the node that redirects."""

@@ -25,6 +25,7 @@ from storage.availability import Availability
 from storage.valkey.addresses import Addresses, location, parse, topology_of
 from storage.valkey.client import VALKEY_ERRORS, Valkey
 from storage.valkey.cluster import ClusterPipeline, Node
+from storage.valkey.cluster_client import PipelinedCluster
 from storage.valkey.groups import user_groups
 from storage.valkey.pipeline import CommandPipeline
 from streams.tasks import background
@@ -134,8 +135,7 @@ async def _opened(
 @asynccontextmanager
 async def _open_cluster(url: str, prefix: str) -> AsyncIterator[Valkey]:
     addresses = parse(url)
-    client, blocking = (_cluster(addresses, answer_s) for answer_s in (_ANSWER_S, _BLOCKING_ANSWER_S))
-    topology = _cluster(addresses, _ANSWER_S).nodes_manager  # Only this one is read by hand.
+    topology = RedisCluster(**_cluster_options(addresses, _ANSWER_S)).nodes_manager
     connection_class = addresses.options.get("connection_class", Connection)
     options = {name: value for name, value in addresses.options.items() if name != "connection_class"}
 
@@ -145,7 +145,9 @@ async def _open_cluster(url: str, prefix: str) -> AsyncIterator[Valkey]:
         return connection
 
     connection_to(addresses.hosts[0])  # An option that is wrong is found here.
-    commands = ClusterPipeline(topology, connection_to, answer_s=_ANSWER_S)
+    commands = ClusterPipeline(topology, connection_to, answer_s=_ANSWER_S)  # Only this topology is read by hand.
+    client = PipelinedCluster(commands.call, **_cluster_options(addresses, _ANSWER_S))
+    blocking = RedisCluster(**_cluster_options(addresses, _BLOCKING_ANSWER_S))
 
     @asynccontextmanager
     async def subscribed(channel: str) -> AsyncIterator[PubSub]:
@@ -188,18 +190,18 @@ async def _closing(client: RedisCluster) -> AsyncIterator[None]:
         await client.nodes_manager.aclose("startup_nodes")
 
 
-def _cluster(addresses: Addresses, answer_s: float) -> RedisCluster:
-    """Return redis-py's client. If a part of the cluster is lost, it serves the rest."""
+def _cluster_options(addresses: Addresses, answer_s: float) -> dict[str, Any]:
+    """Return the options of redis-py's client. If a part of the cluster is lost, it serves the rest."""
     options = dict(addresses.options)
     is_tls = options.pop("connection_class", None) is SSLConnection
-    return RedisCluster(
-        startup_nodes=[ClusterNode(host, port) for host, port in addresses.hosts],
-        require_full_coverage=False,
-        ssl=is_tls,
+    return {
+        "startup_nodes": [ClusterNode(host, port) for host, port in addresses.hosts],
+        "require_full_coverage": False,
+        "ssl": is_tls,
         **options,
         **_options(answer_s),
-        max_connections=_BLOCKING_CONNECTIONS,
-    )
+        "max_connections": _BLOCKING_CONNECTIONS,
+    }
 
 
 def _sentinel(addresses: Addresses) -> Sentinel:

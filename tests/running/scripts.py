@@ -16,7 +16,7 @@ async def check_scripts(cluster: ValkeyCluster) -> None:
 
 
 async def check_slots(cluster: ValkeyCluster) -> None:
-    """Fail if a script or command had keys in several slots."""
+    """Fail if a script or command that was sent had keys in several slots. `tests/conftest.py` finds all others."""
     crossed = [
         line
         for node in cluster.nodes

@@ -8,7 +8,8 @@
 -- Returns 'ok', or one of 'again' (same request under the idempotency key), 'other' (another request under the
 -- key), 'turn' (another turn is running) or 'limit', followed by the ids and values of the streams that are the
 -- reason. A value begins with the process of the stream. Returns 'unsure' if Valkey does not know the idempotency
--- key, but may have lost it.
+-- key, but may have lost it. That is so, too, if this Valkey has another run id: it is a replica that has taken over
+-- with the run id of its primary under the last key, but maybe without the idempotency key.
 local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local stream, process, conversation, fingerprint = ARGV[1], ARGV[2], ARGV[3], ARGV[6]
@@ -28,7 +29,8 @@ if asked then
         if value ~= '' and not is_dead(value) then
             return {of == fingerprint and 'again' or 'other', id, value}
         end
-    elseif ARGV[9] == '' or redis.call('GET', KEYS[#KEYS]) ~= ARGV[9] then
+    elseif ARGV[9] == '' or redis.call('GET', KEYS[#KEYS]) ~= ARGV[9]
+        or string.match(redis.call('INFO', 'server'), 'run_id:(%w+)') ~= ARGV[9] then
         return {'unsure'}
     end
 end

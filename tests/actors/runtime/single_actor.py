@@ -27,8 +27,8 @@ class FakeDetachedLog:
             raise ValkeyUnavailable("Valkey is not reachable")
         self.frames += batch.frames
 
-    async def is_emptied(self) -> bool:
-        return False
+    async def check(self, last: int) -> None:
+        """Nothing is lost."""
 
 
 @dataclass

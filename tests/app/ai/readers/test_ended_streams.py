@@ -97,6 +97,28 @@ async def test_log_that_is_copied_after_its_end_expires_after_the_remaining_time
     assert 0 < await valkey.client.pttl(valkey.key(f"default:{talk.uid}", "log", stream_id)) <= 49_500
 
 
+async def test_reader_elsewhere_gets_an_error_where_the_copy_lacks_events(
+    talk: Talk, strategy, server: Server, other: Server
+) -> None:
+    """A process of an earlier version goes on with a copy whose last events Valkey has lost."""
+    client = server.services.valkey.client
+    await strategy("one", "paced:40")
+    async with talk.say("hi", "one") as response:
+        stream_id = response.headers["X-Service-Stream-Id"]
+        async with resume(at(other, talk), stream_id) as again:  # From now on there is a copy.
+            seen = [event for event in await all_events(again) if event.id is not None]
+    key = server.services.valkey.key(f"default:{talk.uid}", "log", stream_id)
+    lost, before = await client.xrevrange(key, count=2, max=f"{seen[-1].id - 1}-0")
+    await client.xdel(key, lost[0])
+    last = int(before[0].partition(b"-")[0])
+
+    async with resume(at(other, talk), stream_id) as again:
+        read = [event for event in await all_events(again) if event.name != "ping"]
+    assert read[:-1] == seen[:last]
+    assert (read[-1].id, read[-1].name) == (None, "error")
+    assert read[-1].content["error"]["error_type"] == "item_not_found"
+
+
 async def test_reader_of_events_that_were_dropped_gets_an_error(
     talk: Talk, strategy, server: Server, other: Server
 ) -> None:
