@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 from aiohttp import web
@@ -25,7 +26,9 @@ from app.settings import Settings
 from app.stores import Stores, open_stores
 from storage.accounts.codes import Codes
 from storage.accounts.session_cache import SessionCache
+from storage.configs.kinds.limits import LIMITS
 from storage.conversations.admission import Admissions, open_admissions
+from storage.conversations.dead_turns import DeadTurns
 from storage.conversations.retry_queue import open_retry_queue
 from storage.conversations.speech_cache import SpeechCache
 from storage.conversations.speech_sweep import open_speech_sweep
@@ -42,6 +45,7 @@ from storage.postgres.database import Database, open_database
 from storage.postgres.reads import Reads, open_reads
 from storage.processes.heartbeats import Heartbeat, open_heartbeat
 from streams.keyed_lock import KeyedLock
+from streams.tasks import background
 from streams.wire.ids import new_id
 from vendors.geo.files import GeoFiles, open_geo_files
 from vendors.http.client import open_vendor_http
@@ -74,6 +78,7 @@ class Services(Stores):
     takeovers: Takeovers
     heartbeat: Heartbeat
     turns: TurnWriter
+    dead_turns: DeadTurns
     relay: Relay
     speech_cache: SpeechCache
     flights: Flights
@@ -163,7 +168,8 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             open_heartbeat(valkey, database, process, lambda: supervisor.by_app)
         )
         turn_database = await stack.enter_async_context(_turn_database(settings, database))
-        turns = await stack.enter_async_context(open_turn_writer(turn_database, heartbeat, clock))
+        dead_turns = DeadTurns(database, heartbeat, clock)
+        turns = await stack.enter_async_context(open_turn_writer(turn_database, dead_turns, clock))
         admissions = await stack.enter_async_context(open_admissions(valkey, heartbeat))
         relay = await stack.enter_async_context(open_relay(valkey, heartbeat, supervisor))
         sessions = SessionCache(valkey)
@@ -179,6 +185,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             database, objects, strategies, valkey, speech_cache, flights, heartbeat, turns, converter, clock, traces
         )
         control = AdmissionControl(resources, supervisor, admissions, relay)
+        takeovers = Takeovers(resources, supervisor, admissions, control, limits=partial(configs.singleton, LIMITS))
+        dead_turns.settle = takeovers.settle
+        await stack.enter_async_context(background(dead_turns.keep_sweeping()))
         yield Services(
             settings=settings,
             database=database,
@@ -200,9 +209,10 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             sessions=sessions,
             admissions=admissions,
             admission_control=control,
-            takeovers=Takeovers(resources, supervisor, admissions, control),
+            takeovers=takeovers,
             heartbeat=heartbeat,
             turns=turns,
+            dead_turns=dead_turns,
             relay=relay,
             speech_cache=speech_cache,
             flights=flights,

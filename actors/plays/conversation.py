@@ -55,8 +55,7 @@ async def continue_turn(ctx: StreamContext, plan: TurnPlan, continued: Continued
     """Play the rest of a turn that another process has begun."""
     ctx.outlives_readers = continued.writer.config.on_abandon == "drain"
     ctx.attempts += continued.attempts()
-    past = await read_history(ctx, plan, before=continued.saved.record_id)
-    return await Turn(ctx, plan, HeardInput(continued.saved.text), past, continued).play()
+    return await Turn(ctx, plan, HeardInput(continued.saved.text), (), continued).play()
 
 
 def _canceled_early(plan: TurnPlan) -> dict[str, Any]:
@@ -114,6 +113,8 @@ class Turn:
     async def play(self) -> dict[str, Any]:
         async with self._opening() as opening:
             try:
+                if self._continued is not None:
+                    self._history = await self._continued.history(self._ctx, self._plan)
                 await self._generate(opening)
             except asyncio.CancelledError:
                 self._canceled = self._ctx.stop is Stop.CANCELED
