@@ -1,4 +1,4 @@
-"""What a durable turn saves when its answer begins, and how another process rebuilds it from that and the log."""
+"""What a durable turn saves, and how another process rebuilds it from that and the log."""
 
 import asyncio
 from base64 import b64decode
@@ -78,7 +78,7 @@ class SavedAttempt(Model):
 
 
 class SavedTurn(Model):
-    """A turn whose answer has begun."""
+    """A turn whose input is stored. It is saved again when its answer begins, and when that is complete."""
 
     process: str
     """The process that has saved it, which is that of the record if later ones died before they took it over."""
@@ -98,8 +98,8 @@ class SavedTurn(Model):
     began_ms: int
     """The time at which the request arrived."""
     latency_ms: dict[str, int]
-    writer: str
-    """The strategy that writes the answer."""
+    writer: str | None
+    """The strategy that writes the answer; `None` before its first word."""
     before: int
     """The length of the text that earlier strategies have written."""
     delimiter: str
@@ -111,12 +111,12 @@ class SavedTurn(Model):
     """Whether another process may continue the answer. Otherwise it only stores what was said."""
 
 
-def successors(strategies: Sequence[Strategy | Broken], writer: Strategy) -> list[Strategy | Broken]:
+def successors(strategies: Sequence[Strategy | Broken], writer: Strategy | None) -> list[Strategy | Broken]:
     """Return the strategies that may continue an answer of `writer` in another process, that one included.
 
     Unlike after a break, `writer` is tried again: not its vendor has failed, but our process.
     """
-    if writer.config.on_break != "continue":
+    if writer is None or writer.config.on_break != "continue":
         return []
     number = [strategy.name for strategy in strategies].index(writer.name)
     return [s for s in strategies[number:] if isinstance(s, Strategy) and s.model.takes_prefill]
@@ -141,7 +141,8 @@ class Continued:
         self.saved = saved
         self.error = refused or process_ended()
         """The error of the stream if no strategy can continue it."""
-        self.writer = next(s for s in strategies if isinstance(s, Strategy) and s.name == saved.writer)
+        writers = (s for s in strategies if isinstance(s, Strategy) and s.name == saved.writer)
+        self.writer = next(writers, None)
         may_continue = saved.continues and refused is None
         self.remaining = successors(strategies, self.writer) if may_continue else []
         self._said = said
@@ -161,6 +162,8 @@ class Continued:
 
     def restore(self, answer: Answer) -> None:
         """Set the state that `answer` had in the other process."""
+        if self.writer is None:
+            return
         answer.resume(self.writer, self._said.segments, self._said.open_text, self.text)
         if self.saved.finish_reason is not None:
             answer.finish_reason = self.saved.finish_reason
@@ -171,10 +174,10 @@ class Continued:
         Its usage is what the model has written, as far as it was sent.
         """
         records = [attempt.record() for attempt in self.saved.attempts]
-        if self.saved.finish_reason is None:
-            record = next(r for r in reversed(records) if r.stage == "llm" and r.strategy == self.saved.writer)
+        calls = [r for r in records if r.stage == "llm" and self.saved.writer in (r.strategy, None)]
+        if calls and self.saved.finish_reason is None:
+            record, error = calls[-1], process_ended()
             record.meter.observe(TextDelta(self.text[self.saved.before :]))
-            error = self.error
             record.outcome, record.failure = "failed", Failure(error.error_type, str(error), True, None)  # noqa: FBT003
         return records
 
@@ -221,15 +224,13 @@ async def save(
     record_id: int,
     finish_reason: FinishReason | None = None,
 ) -> None:
-    """Save what another process needs to continue the answer, or at least to store what was said.
+    """Save what another process needs to continue the answer, or at least to store what was said, if anything.
 
     A spoken answer is not continued: the audio that was sent does not end where the text ends. If Valkey is
     unavailable, the stream continues, and only its end is missing if this process dies.
     """
     assert ctx.save is not None, "only durable streams are saved"
-    writer = answer.strategy
-    assert writer is not None, "an answer has begun"
-    session, is_spoken = ctx.session, answer.speaker is not None
+    writer, session, is_spoken = answer.strategy, ctx.session, answer.speaker is not None
     value = dumps(
         SavedTurn(
             process=ctx.resources.heartbeat.process,
@@ -246,7 +247,7 @@ async def save(
             text=text,
             began_ms=ctx.arrived_ms(),
             latency_ms=ctx.receipt.latency_ms,
-            writer=writer.name,
+            writer=writer.name if writer is not None else None,
             before=len(answer.received),
             delimiter=answer.delimiter,
             attempts=[SavedAttempt.of_record(record) for record in ctx.attempts],

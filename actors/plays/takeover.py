@@ -141,7 +141,7 @@ class Takeovers:
         except (ValidationError, ServiceError):  # Saved by another version, or its strategies are gone.
             return None
         names = [strategy.name for strategy in plan.strategies if isinstance(strategy, Strategy)]
-        if frames is None or saved.writer not in names:
+        if frames is None or saved.writer not in (None, *names):
             return None
         arrived = time.monotonic() - max(0, now_ms() - saved.began_ms) / 1000
         said, text = self._said(frames, saved, limits, arrived=arrived)

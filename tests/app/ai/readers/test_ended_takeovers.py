@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from app.settings import Settings
-from storage.conversations import attempts
+from storage.conversations import attempts, continuations
+from storage.conversations.admission import Slot
 from storage.operators.audit import COMMAND
 from tests.app.ai.conftest import Talk
 from tests.app.ai.readers.dying import (
@@ -25,6 +26,7 @@ from tests.app.ai.readers.resumed import limits, resume
 from tests.app.ai.sandbox_accounts import VOICES, account
 from tests.peers.sse_client import SeenEvent, all_events, events
 from tests.running.servers import Server
+from tests.waiting import until
 from vendors.sandbox.server import Running
 
 
@@ -74,19 +76,26 @@ async def test_a_repeated_request_gets_what_was_said_and_an_error_without_anothe
     await check_stored(server, talk, stream_id, status="incomplete")
 
 
-async def test_a_repeated_request_of_a_stream_without_an_answer_gets_an_error_without_another_call(
-    talk: Talk, sandbox: Running, server: Server, dying: Dying
-) -> None:
+async def killed_before_its_answer(talk: Talk, sandbox: Running, server: Server, dying: Dying) -> str:
+    """Return the stream of a request whose process is killed before the first word of the answer."""
     await story(server, sandbox, fault="hang_before_output", position=0)
     async with ask(dying.talk, headers=KEY) as response:
         talk.remember(response)
-        stream_id, seen = response.headers["X-Service-Stream-Id"], list[SeenEvent]()
+        stream_id = response.headers["X-Service-Stream-Id"]
         async for event in events(response):
-            seen.append(event)
             if event.name == "user_input":
                 break
+        services, slot = server.services, Slot("default", talk.uid, stream_id)
+        await until(lambda: continuations.find(services.valkey, slot))
         await dying.kill()
     await dead(server, talk, stream_id)
+    return stream_id
+
+
+async def test_a_repeated_request_of_a_stream_without_an_answer_gets_an_error_without_another_call(
+    talk: Talk, sandbox: Running, server: Server, dying: Dying
+) -> None:
+    stream_id = await killed_before_its_answer(talk, sandbox, server, dying)
     calls = len(list(sandbox.bill.since(0)))
     async with ask(talk, headers=KEY) as repeated:
         assert repeated.headers["X-Service-Stream-Id"] == stream_id
@@ -96,6 +105,21 @@ async def test_a_repeated_request_of_a_stream_without_an_answer_gets_an_error_wi
     async with other as refused:
         assert refused.status == 409
     assert len(list(sandbox.bill.since(0))) == calls
+    [record] = (await talk.history())["conversation_records"]
+    assert (record["status"], len(record["content"])) == ("incomplete", 1)
+
+
+async def test_a_canceled_stream_without_an_answer_is_interrupted(
+    talk: Talk, sandbox: Running, server: Server, dying: Dying
+) -> None:
+    stream_id = await killed_before_its_answer(talk, sandbox, server, dying)
+    async with talk.delete(f"/bp/ai/stream/{stream_id}") as canceled:
+        assert canceled.status == 200
+    [record] = (await talk.history())["conversation_records"]
+    assert (record["status"], len(record["content"])) == ("interrupted", 1)
+    end = (await read(resume(talk, stream_id)))[-1]
+    assert (end.id, end.name, end.content["finish_reason"]) == (3, "end", "canceled")
+    assert end.content["record_id"] == record["record_id"]
 
 
 async def test_reading_the_history_does_not_end_a_turn_that_can_be_continued(
