@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from functools import partial
+from math import inf
 
 import structlog
 from pydantic import ValidationError
@@ -74,8 +75,10 @@ class Takeovers:
                 self._resources.valkey, slot, known=location.process, dead=dead, process=process
             )
             if not isinstance(claim, Claim):
-                undecided = claim is not None and claim.process == location.process
-                return None if undecided and not await self._may_continue(slot) else claim
+                if claim is None or claim.process != location.process:
+                    return claim
+                value = await continuations.find(self._resources.valkey, slot)
+                return claim if value is not None and _may_continue(value, within_s=inf) else None
             try:
                 refused = process_ended() if ends else None
                 actor = await self._continue(slot, claim, limits, dead=location.process, refused=refused)
@@ -92,7 +95,10 @@ class Takeovers:
         """Store what a stream of a dead process has said, as `Settle` describes."""
         owner, limits = Owner(turn.app_id, turn.uid), self._limits(turn.app_id)
         slot = Slot(*owner, turn.stream_id, turn.conversation_id, durable=True)
-        if not gives_up and await self._may_continue(slot, within_s=limits.stream_s):
+        value = await continuations.find(self._resources.valkey, slot)
+        if value is None:
+            return True
+        if not gives_up and _may_continue(value, within_s=limits.stream_s):
             return False
         location = await self._admissions.find(*owner, turn.stream_id)
         if location is None:
@@ -105,17 +111,6 @@ class Takeovers:
             done, _ = await asyncio.wait([found.outcome], timeout=_END_TIMEOUT_S)
             return bool(done)
         return found is None
-
-    async def _may_continue(self, slot: Slot, *, within_s: float | None = None) -> bool:
-        """Return whether another process may continue the stream, whose request arrived at most `within_s` ago."""
-        value = await continuations.find(self._resources.valkey, slot)
-        try:
-            saved = SavedTurn.model_validate_json(value) if value is not None else None
-        except ValidationError:  # Saved by another version.
-            return False
-        if saved is None or not saved.continues:
-            return False
-        return within_s is None or now_ms() - saved.began_ms < within_s * 1000
 
     async def _continue(
         self, slot: Slot, claim: Claim, limits: Limits, *, dead: str, refused: ServiceError | None
@@ -202,3 +197,12 @@ class Takeovers:
             events.put(frame)
             text.read(frame)
         return Said(receipt, events), text
+
+
+def _may_continue(value: bytes, *, within_s: float) -> bool:
+    """Return whether the saved stream may be continued, if its request arrived less than `within_s` ago."""
+    try:
+        saved = SavedTurn.model_validate_json(value)
+    except ValidationError:  # Saved by another version.
+        return False
+    return saved.continues and now_ms() - saved.began_ms < within_s * 1000

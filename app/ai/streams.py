@@ -242,7 +242,10 @@ async def _cancel_dead(call: Call, owner: Owner, location: StreamLocation, heard
     services, limits = call.services, call.app_limits
     found = await services.takeovers.find(owner, location, limits, dead=True, ends=True)
     if isinstance(found, StreamLocation):
-        raise Unavailable("another process takes over the stream")
+        has_moved = found.process != location.process
+        if not (has_moved and await services.relay.cancel(owner, found, heard_ms)):
+            raise Unavailable("another process takes over the stream")
+        return
     if found is not None:
         await cancel(found, heard_ms)
         return

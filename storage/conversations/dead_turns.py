@@ -40,7 +40,8 @@ class Settle(Protocol):
 _COLUMNS = "record.app_id, uid, conversation_id, stream_id, process"
 _FROM = "from conversation_records record join conversations using (app_id, conversation_id)"
 _RUNNING = f"select {_COLUMNS} {_FROM} where app_id = $1 and conversation_id = $2 and status = 'running'"
-_ALL_RUNNING = f"select {_COLUMNS} {_FROM} where status = 'running' and process <> '' limit $1"
+_ALL_RUNNING = f"select {_COLUMNS} {_FROM} where status = 'running' and process <> ''"
+_NEWEST_RUNNING = f"{_ALL_RUNNING} order by record.created_at desc limit $1"
 _END = f"""
 update conversation_records set status = 'incomplete', updated_at = {app_now("$4")}
 where app_id = $1 and conversation_id = $2 and status = 'running' and process = $3
@@ -54,6 +55,8 @@ class DeadTurns:
         self._database = database
         self._heartbeat = heartbeat
         self._clock = clock
+        self._over: set[str] = set()
+        """Streams of which the last sweep has found that there is nothing to store."""
         self.settle: Settle | None = None
         """Set by the wiring, because streams can be taken over only once everything else is open."""
 
@@ -83,11 +86,15 @@ class DeadTurns:
         """Store what streams of dead processes have said if nobody has continued them in time."""
         assert self.settle is not None, "set by the wiring"
         async with self._database.connection() as conn:
-            turns = [RunningTurn(**row) for row in await conn.fetch(_ALL_RUNNING, _BATCH_SIZE)]
+            turns = [RunningTurn(**row) for row in await conn.fetch(_NEWEST_RUNNING, _BATCH_SIZE)]
         dead = await self._heartbeat.dead({turn.process for turn in turns})
+        over: set[str] = set()
         for turn in turns:
-            if turn.process in dead:
-                await self.settle(turn, gives_up=False)
+            if turn.process not in dead:
+                continue
+            if turn.stream_id in self._over or await self.settle(turn, gives_up=False):
+                over.add(turn.stream_id)
+        self._over = over
 
     async def keep_sweeping(self) -> None:
         """Sweep periodically until cancelled."""

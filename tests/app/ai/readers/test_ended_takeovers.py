@@ -1,5 +1,6 @@
 """A durable stream of a killed process that nobody continues: what it said is stored, and its key stays taken."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -9,6 +10,7 @@ from app.settings import Settings
 from storage.conversations import attempts, continuations
 from storage.conversations.admission import Slot
 from storage.operators.audit import COMMAND
+from streams.tasks import background
 from tests.app.ai.conftest import Talk
 from tests.app.ai.readers.dying import (
     KEY,
@@ -18,11 +20,13 @@ from tests.app.ai.readers.dying import (
     ask,
     check_told_once,
     dead,
+    keep_alive,
     read,
     story,
     told_by_killed,
 )
-from tests.app.ai.readers.resumed import limits, resume
+from tests.app.ai.readers.resumed import limits, resume, text_of
+from tests.app.ai.readers.two_servers import at, knows
 from tests.app.ai.sandbox_accounts import VOICES, account
 from tests.peers.sse_client import SeenEvent, all_events, events
 from tests.running.servers import Server
@@ -191,3 +195,37 @@ async def test_what_was_said_is_stored_when_nobody_has_continued_it_in_time(
     await server.services.dead_turns.sweep()
     await check_stored(server, talk, stream_id, status="incomplete")
     check_error(seen, await read(resume(talk, stream_id, seen[-1].id)))
+
+
+@pytest.mark.parametrize("on_break", ["continue", "fail"])
+async def test_requests_that_find_a_dead_process_at_the_same_time_store_its_answer_once(
+    talk: Talk, sandbox: Running, server: Server, other: Server, *, dying: Dying, on_break: str
+) -> None:
+    await story(server, sandbox, on_break=on_break)
+    await knows(other, "story")
+    stream_id, seen = await told_by_killed(dying, talk, headers=KEY)
+    there, path = at(other, talk), f"/bp/ai/stream/{stream_id}"
+
+    async def canceled(asker: Talk) -> int:
+        async with asker.delete(path) as response:
+            return response.status
+
+    async with background(keep_alive(server, other)):
+        await asyncio.gather(*(dead(node, talk, stream_id) for node in (server, other)))
+        results = await asyncio.gather(
+            read(resume(there, stream_id, seen[-1].id)),
+            read(ask(there, headers=KEY)),
+            read(ask(talk, headers=KEY)),
+            there.history(),
+            talk.history(),
+            canceled(there),
+            canceled(talk),
+            server.services.dead_turns.sweep(),
+        )
+    rest, first, second = results[:3]
+    assert first == second == seen + rest
+    assert [event.id for event in first] == list(range(1, len(first) + 1))
+    assert set(results[5:7]) <= {200, 503}
+    [record] = (await talk.history())["conversation_records"]
+    assert [message["role"] for message in record["content"]] == ["user", "assistant"]
+    assert "".join(item["text"] for item in record["content"][1]["content"]) == text_of(first)
