@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 
 import structlog
 from aiohttp import web
@@ -11,7 +10,7 @@ from aiohttp import web
 from actors.clients.sign_in import SignInClients
 from actors.clients.strategies import Strategies
 from actors.clients.vendor_clients import VendorClients
-from actors.plays.takeover import Takeovers
+from actors.plays.takeover import Takeovers, open_takeovers
 from actors.runtime.admission import AdmissionControl
 from actors.runtime.context import Resources
 from actors.runtime.relay import Relay, open_relay
@@ -26,7 +25,6 @@ from app.settings import Settings
 from app.stores import Stores, open_stores
 from storage.accounts.codes import Codes
 from storage.accounts.session_cache import SessionCache
-from storage.configs.kinds.limits import LIMITS
 from storage.conversations.admission import Admissions, open_admissions
 from storage.conversations.dead_turns import DeadTurns
 from storage.conversations.retry_queue import open_retry_queue
@@ -45,7 +43,6 @@ from storage.postgres.database import Database, open_database
 from storage.postgres.reads import Reads, open_reads
 from storage.processes.heartbeats import Heartbeat, open_heartbeat
 from streams.keyed_lock import KeyedLock
-from streams.tasks import background
 from streams.wire.ids import new_id
 from vendors.geo.files import GeoFiles, open_geo_files
 from vendors.http.client import open_vendor_http
@@ -78,7 +75,6 @@ class Services(Stores):
     takeovers: Takeovers
     heartbeat: Heartbeat
     turns: TurnWriter
-    dead_turns: DeadTurns
     relay: Relay
     speech_cache: SpeechCache
     flights: Flights
@@ -139,6 +135,13 @@ def _turn_database(settings: Settings, database: Database) -> AbstractAsyncConte
     )
 
 
+async def _turns(stack: AsyncExitStack, stores: Stores, heartbeat: Heartbeat) -> TurnWriter:
+    database, clock = stores.database, stores.clock
+    turn_database = await stack.enter_async_context(_turn_database(stores.settings, database))
+    dead_turns = DeadTurns(database, heartbeat, clock)
+    return await stack.enter_async_context(open_turn_writer(turn_database, dead_turns, clock))
+
+
 @asynccontextmanager
 async def open_services(settings: Settings) -> AsyncIterator[Services]:
     """Open all services for the duration of the block."""
@@ -167,9 +170,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
         heartbeat = await stack.enter_async_context(
             open_heartbeat(valkey, database, process, lambda: supervisor.by_app)
         )
-        turn_database = await stack.enter_async_context(_turn_database(settings, database))
-        dead_turns = DeadTurns(database, heartbeat, clock)
-        turns = await stack.enter_async_context(open_turn_writer(turn_database, dead_turns, clock))
+        turns = await _turns(stack, stores, heartbeat)
         admissions = await stack.enter_async_context(open_admissions(valkey, heartbeat))
         relay = await stack.enter_async_context(open_relay(valkey, heartbeat, supervisor))
         sessions = SessionCache(valkey)
@@ -185,9 +186,7 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             database, objects, strategies, valkey, speech_cache, flights, heartbeat, turns, converter, clock, traces
         )
         control = AdmissionControl(resources, supervisor, admissions, relay)
-        takeovers = Takeovers(resources, supervisor, admissions, control, limits=partial(configs.singleton, LIMITS))
-        dead_turns.settle = takeovers.settle
-        await stack.enter_async_context(background(dead_turns.keep_sweeping()))
+        taking_over = open_takeovers(resources, supervisor, admissions, control, configs)
         yield Services(
             settings=settings,
             database=database,
@@ -209,10 +208,9 @@ async def open_services(settings: Settings) -> AsyncIterator[Services]:
             sessions=sessions,
             admissions=admissions,
             admission_control=control,
-            takeovers=takeovers,
+            takeovers=await stack.enter_async_context(taking_over),
             heartbeat=heartbeat,
             turns=turns,
-            dead_turns=dead_turns,
             relay=relay,
             speech_cache=speech_cache,
             flights=flights,

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
 from math import inf
 
@@ -20,7 +21,8 @@ from actors.runtime.receipt import Receipt
 from actors.runtime.supervisor import Supervisor
 from storage.accounts.ended_sessions import SessionKey
 from storage.accounts.sessions import not_ended
-from storage.configs.kinds.limits import Limits
+from storage.configs.kinds.limits import LIMITS, Limits
+from storage.configs.store import ConfigStore
 from storage.conversations import continuations, turn_rows
 from storage.conversations.admission import Admissions, IdempotencyKey, Slot, StreamLocation
 from storage.conversations.continuations import Claim
@@ -28,6 +30,7 @@ from storage.conversations.dead_turns import RunningTurn
 from storage.conversations.detached_logs import DetachedLog
 from streams.keyed_lock import KeyedLock
 from streams.log import EventLog
+from streams.tasks import background
 from streams.wire.codec import now_ms
 from streams.wire.errors import InvalidSession, ServiceError
 
@@ -45,11 +48,9 @@ class Takeovers:
         supervisor: Supervisor,
         admissions: Admissions,
         control: AdmissionControl,
-        *,
-        limits: Callable[[str], Limits],
+        configs: ConfigStore,
     ) -> None:
-        """`limits` returns the limits of an app."""
-        self._limits = limits
+        self._configs = configs
         self._resources = resources
         self._supervisor = supervisor
         self._admissions = admissions
@@ -93,7 +94,7 @@ class Takeovers:
 
     async def settle(self, turn: RunningTurn, *, gives_up: bool) -> bool:
         """Store what a stream of a dead process has said, as `Settle` describes."""
-        owner, limits = Owner(turn.app_id, turn.uid), self._limits(turn.app_id)
+        owner, limits = Owner(turn.app_id, turn.uid), self._configs.singleton(LIMITS, turn.app_id)
         slot = Slot(*owner, turn.stream_id, turn.conversation_id, durable=True)
         value = await continuations.find(self._resources.valkey, slot)
         if value is None:
@@ -197,6 +198,22 @@ class Takeovers:
             events.put(frame)
             text.read(frame)
         return Said(receipt, events), text
+
+
+@asynccontextmanager
+async def open_takeovers(
+    resources: Resources,
+    supervisor: Supervisor,
+    admissions: Admissions,
+    control: AdmissionControl,
+    configs: ConfigStore,
+) -> AsyncIterator[Takeovers]:
+    """Within the block, store what streams of dead processes have said before their turns are ended."""
+    takeovers = Takeovers(resources, supervisor, admissions, control, configs)
+    dead_turns = resources.turns.dead_turns
+    dead_turns.settle = takeovers.settle
+    async with background(dead_turns.keep_sweeping()):
+        yield takeovers
 
 
 def _may_continue(value: bytes, *, within_s: float) -> bool:

@@ -124,7 +124,7 @@ async def _conversation(call: Call, conversation_id: str) -> Conversation:
     async with services.database.connection() as conn:
         found = await conversations.find(conn, call.app_id, call.caller.user, conversation_id=known_id)
     conversation = OWN_CONVERSATION.require(conversation_id, found)
-    if conversation.running and await services.dead_turns.end(call.app_id, known_id, gives_up=False):
+    if conversation.running and await services.turns.dead_turns.end(call.app_id, known_id, gives_up=False):
         async with services.database.connection() as conn:
             found = await conversations.find(conn, call.app_id, call.caller.user, conversation_id=known_id)
     return OWN_CONVERSATION.require(conversation_id, found)

@@ -58,7 +58,7 @@ class DeadTurns:
         self._over: set[str] = set()
         """Streams of which the last sweep has found that there is nothing to store."""
         self.settle: Settle | None = None
-        """Set by the wiring, because streams can be taken over only once everything else is open."""
+        """`open_takeovers` sets this, because streams can be taken over only once everything else is open."""
 
     async def end(self, app_id: str, conversation_id: str, *, gives_up: bool) -> bool:
         """End the running turn of a conversation if its process is dead, and return whether it has ended.
@@ -84,7 +84,7 @@ class DeadTurns:
 
     async def sweep(self) -> None:
         """Store what streams of dead processes have said if nobody has continued them in time."""
-        assert self.settle is not None, "set by the wiring"
+        assert self.settle is not None, "`open_takeovers` sets it"
         async with self._database.connection() as conn:
             turns = [RunningTurn(**row) for row in await conn.fetch(_NEWEST_RUNNING, _BATCH_SIZE)]
         dead = await self._heartbeat.dead({turn.process for turn in turns})

@@ -41,7 +41,7 @@ class TurnWriter:
 
     def __init__(self, database: Database, dead_turns: DeadTurns, clock: AppClock, *, within_s: float) -> None:
         self._database = database
-        self._dead_turns = dead_turns
+        self.dead_turns = dead_turns
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._unconfirmed: dict[str, NewTurn] = {}
@@ -93,7 +93,7 @@ class TurnWriter:
                 max_stream_s=max_stream_s,
                 clock_offset_s=self._clock.offset_s(app_id),
             )
-        if not await self._dead_turns.end(app_id, conversation_id, gives_up=True) and runs:
+        if not await self.dead_turns.end(app_id, conversation_id, gives_up=True) and runs:
             raise TurnRunning
 
     async def _open(self, batch: "Batch[NewTurn]") -> None:
@@ -128,7 +128,7 @@ class TurnWriter:
                 try:
                     record_id = await self._open_one(turn)
                 except TurnRunning:
-                    if not await self._dead_turns.end(turn.app_id, turn.conversation_id, gives_up=True):
+                    if not await self.dead_turns.end(turn.app_id, turn.conversation_id, gives_up=True):
                         raise
                     record_id = await self._open_one(turn)
             except (StoreUnavailable, asyncio.CancelledError):

@@ -189,10 +189,10 @@ async def test_what_was_said_is_stored_when_nobody_has_continued_it_in_time(
     await story(server, sandbox)
     stream_id, seen = await told_by_killed(dying, talk)
     await dead(server, talk, stream_id)
-    await server.services.dead_turns.sweep()
+    await server.services.turns.dead_turns.sweep()
     assert (await talk.history())["conversation"]["status"] == "running"
     await limits(server, stream_s=0.01)
-    await server.services.dead_turns.sweep()
+    await server.services.turns.dead_turns.sweep()
     await check_stored(server, talk, stream_id, status="incomplete")
     check_error(seen, await read(resume(talk, stream_id, seen[-1].id)))
 
@@ -220,7 +220,7 @@ async def test_requests_that_find_a_dead_process_at_the_same_time_store_its_answ
             talk.history(),
             canceled(there),
             canceled(talk),
-            server.services.dead_turns.sweep(),
+            server.services.turns.dead_turns.sweep(),
         )
     rest, first, second = results[:3]
     assert first == second == seen + rest
