@@ -10,7 +10,7 @@ from aiohttp import web
 from actors.clients.sign_in import SignInClients
 from actors.clients.strategies import Strategies
 from actors.clients.vendor_clients import VendorClients
-from actors.plays.takeover import Takeovers
+from actors.plays.takeover import Takeovers, open_takeovers
 from actors.runtime.admission import AdmissionControl
 from actors.runtime.context import Resources
 from actors.runtime.relay import Relay, open_relay
@@ -26,6 +26,7 @@ from app.stores import Stores, open_stores
 from storage.accounts.codes import Codes
 from storage.accounts.session_cache import SessionCache
 from storage.conversations.admission import Admissions, open_admissions
+from storage.conversations.dead_turns import DeadTurns
 from storage.conversations.retry_queue import open_retry_queue
 from storage.conversations.speech_cache import SpeechCache
 from storage.conversations.speech_sweep import open_speech_sweep
@@ -143,6 +144,13 @@ def _warn_about_variables(settings: Settings) -> None:
         log.warning("vendors.proxy_ignored", variables=settings.ignored_proxies)
 
 
+async def _turns(stack: AsyncExitStack, stores: Stores, heartbeat: Heartbeat) -> TurnWriter:
+    database, clock = stores.database, stores.clock
+    turn_database = await stack.enter_async_context(_turn_database(stores.settings, database))
+    dead_turns = DeadTurns(database, heartbeat, clock)
+    return await stack.enter_async_context(open_turn_writer(turn_database, dead_turns, clock))
+
+
 @asynccontextmanager
 async def open_services(settings: Settings, *, process: str | None = None) -> AsyncIterator[Services]:
     """Open all services for the duration of the block. `process`: the id of this process, if it has one already."""
@@ -170,8 +178,7 @@ async def open_services(settings: Settings, *, process: str | None = None) -> As
         heartbeat = await stack.enter_async_context(
             open_heartbeat(valkey, database, process or new_id(), lambda: supervisor.by_app)
         )
-        turn_database = await stack.enter_async_context(_turn_database(settings, database))
-        turns = await stack.enter_async_context(open_turn_writer(turn_database, heartbeat, clock))
+        turns = await _turns(stack, stores, heartbeat)
         admissions = await stack.enter_async_context(open_admissions(valkey, heartbeat))
         relay = await stack.enter_async_context(open_relay(valkey, heartbeat, supervisor))
         sessions = SessionCache(valkey)
@@ -187,6 +194,7 @@ async def open_services(settings: Settings, *, process: str | None = None) -> As
             database, objects, strategies, valkey, speech_cache, flights, heartbeat, turns, converter, clock, traces
         )
         control = AdmissionControl(resources, supervisor, admissions, relay)
+        taking_over = open_takeovers(resources, supervisor, admissions, control, configs)
         yield Services(
             settings=settings,
             database=database,
@@ -208,7 +216,7 @@ async def open_services(settings: Settings, *, process: str | None = None) -> As
             sessions=sessions,
             admissions=admissions,
             admission_control=control,
-            takeovers=Takeovers(resources, supervisor, admissions, control),
+            takeovers=await stack.enter_async_context(taking_over),
             heartbeat=heartbeat,
             turns=turns,
             relay=relay,

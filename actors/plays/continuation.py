@@ -1,5 +1,6 @@
-"""What a durable turn saves when its answer begins, and how another process rebuilds it from that and the log."""
+"""What a durable turn saves, and how another process rebuilds it from that and the log."""
 
+import asyncio
 from base64 import b64decode
 from collections.abc import Sequence
 from decimal import Decimal
@@ -9,9 +10,10 @@ import structlog
 
 from actors.clients.strategies import Broken, Strategy
 from actors.plays.answer import Answer
-from actors.plays.plan import TurnPlan
+from actors.plays.plan import TurnPlan, read_history
 from actors.runtime.context import StreamContext
 from actors.runtime.receipt import Receipt
+from storage.conversations.conversations import Record
 from streams.events import (
     AssistantOutputAudioChunk,
     AssistantOutputChunk,
@@ -19,7 +21,7 @@ from streams.events import (
     AssistantOutputRestart,
 )
 from streams.wire.codec import dumps, loads
-from streams.wire.errors import StoreError, Unavailable
+from streams.wire.errors import ServiceError, StoreError, Unavailable
 from streams.wire.model import Model
 from vendors.calls.attempts import AttemptRecord, Failure, Outcome, Stage
 from vendors.calls.meter import Meter, UnitPrice
@@ -80,7 +82,7 @@ class SavedAttempt(Model):
 
 
 class SavedTurn(Model):
-    """A turn whose answer has begun."""
+    """A turn whose input is stored. It is saved again when its answer begins, and when that is complete."""
 
     process: str
     """The process that has saved it, which is that of the record if later ones died before they took it over."""
@@ -100,8 +102,8 @@ class SavedTurn(Model):
     began_ms: int
     """The time at which the request arrived."""
     latency_ms: dict[str, int]
-    writer: str
-    """The strategy that writes the answer."""
+    writer: str | None
+    """The strategy that writes the answer; `None` before its first word."""
     before: int
     """The length of the text that earlier strategies have written."""
     delimiter: str
@@ -109,36 +111,63 @@ class SavedTurn(Model):
     attempts: list[SavedAttempt]
     finish_reason: FinishReason | None = None
     """Set if the answer is complete, so that it only has to be stored."""
+    continues: bool = True
+    """Whether another process may continue the answer. Otherwise it only stores what was said."""
 
 
-def successors(strategies: Sequence[Strategy | Broken], writer: Strategy) -> list[Strategy | Broken]:
+def successors(strategies: Sequence[Strategy | Broken], writer: Strategy | None) -> list[Strategy | Broken]:
     """Return the strategies that may continue an answer of `writer` in another process, that one included.
 
     Unlike after a break, `writer` is tried again: not its vendor has failed, but our process.
     """
-    if writer.config.on_break != "continue":
+    if writer is None or writer.config.on_break != "continue":
         return []
     number = [strategy.name for strategy in strategies].index(writer.name)
     return [s for s in strategies[number:] if isinstance(s, Strategy) and s.model.takes_prefill]
 
 
+def process_ended() -> ServiceError:
+    return Unavailable("the process that ran the stream has ended")
+
+
 class Continued:
     """An answer that another process has begun: its text so far, and who may continue it."""
 
-    def __init__(self, saved: SavedTurn, strategies: Sequence[Strategy | Broken], said: "SaidText") -> None:
+    def __init__(
+        self,
+        saved: SavedTurn,
+        strategies: Sequence[Strategy | Broken],
+        said: "SaidText",
+        *,
+        refused: ServiceError | None = None,
+    ) -> None:
+        """`refused`: why the answer must not be continued, although it could be."""
         self.saved = saved
-        self.error = Unavailable("the process that ran the stream has ended")
+        self.error = refused or process_ended()
         """The error of the stream if no strategy can continue it."""
-        self.writer = next(s for s in strategies if isinstance(s, Strategy) and s.name == saved.writer)
-        self.remaining = successors(strategies, self.writer)
+        writers = (s for s in strategies if isinstance(s, Strategy) and s.name == saved.writer)
+        self.writer = next(writers, None)
+        may_continue = saved.continues and refused is None
+        self.remaining = successors(strategies, self.writer) if may_continue else []
         self._said = said
 
     @property
     def text(self) -> str:
         return self._said.text(self.saved.delimiter, is_complete=self.saved.finish_reason is not None)
 
+    async def history(self, ctx: StreamContext, plan: TurnPlan) -> Sequence[Record]:
+        """Return the earlier records, if a model has to read them. Raises `error` if no model may continue."""
+        await asyncio.sleep(0)  # The stream may have been cancelled before its task began.
+        if self.saved.finish_reason is not None:
+            return ()
+        if not self.remaining:
+            raise self.error
+        return await read_history(ctx, plan, before=self.saved.record_id)
+
     def restore(self, answer: Answer) -> None:
         """Set the state that `answer` had in the other process."""
+        if self.writer is None:
+            return
         answer.resume(self.writer, self._said.segments, self._said.open_text, self.text)
         if self.saved.finish_reason is not None:
             answer.finish_reason = self.saved.finish_reason
@@ -149,10 +178,10 @@ class Continued:
         Its usage is what the model has written, as far as it was sent.
         """
         records = [attempt.record() for attempt in self.saved.attempts]
-        if self.saved.finish_reason is None:
-            record = next(r for r in reversed(records) if r.stage == "llm" and r.strategy == self.saved.writer)
+        calls = [r for r in records if r.stage == "llm" and self.saved.writer in (r.strategy, None)]
+        if calls and self.saved.finish_reason is None:
+            record, error = calls[-1], process_ended()
             record.meter.observe(TextDelta(self.text[self.saved.before :]))
-            error = self.error
             record.outcome, record.failure = "failed", Failure(error.error_type, str(error), True, None)  # noqa: FBT003
         return records
 
@@ -199,40 +228,37 @@ async def save(
     record_id: int,
     finish_reason: FinishReason | None = None,
 ) -> None:
-    """Save what another process needs to continue the answer, or delete it if no other process could.
+    """Save what another process needs to continue the answer, or at least to store what was said, if anything.
 
     A spoken answer is not continued: the audio that was sent does not end where the text ends. If Valkey is
     unavailable, the stream continues, and only its end is missing if this process dies.
     """
     assert ctx.save is not None, "only durable streams are saved"
-    writer = answer.strategy
-    assert writer is not None, "an answer has begun"
-    value = None
-    if answer.speaker is None and successors(plan.strategies, writer):
-        session = ctx.session
-        value = dumps(
-            SavedTurn(
-                process=ctx.resources.heartbeat.process,
-                request_id=ctx.request_id,
-                session=session.digest if session is not None else None,
-                key=ctx.idempotency_key,
-                conversation_id=plan.conversation_id,
-                record_id=record_id,
-                strategies=[strategy.name for strategy in plan.strategies],
-                language_code=plan.language_code,
-                target_language_code=plan.target_language_code,
-                voice=plan.voice,
-                params=dict(plan.params),
-                text=text,
-                began_ms=ctx.arrived_ms(),
-                latency_ms=ctx.receipt.latency_ms,
-                writer=writer.name,
-                before=len(answer.received),
-                delimiter=answer.delimiter,
-                attempts=[SavedAttempt.of_record(record) for record in ctx.attempts],
-                finish_reason=finish_reason,
-            ).model_dump(mode="json")
-        )
+    writer, session, is_spoken = answer.strategy, ctx.session, answer.speaker is not None
+    value = dumps(
+        SavedTurn(
+            process=ctx.resources.heartbeat.process,
+            request_id=ctx.request_id,
+            session=session.digest if session is not None else None,
+            key=ctx.idempotency_key,
+            conversation_id=plan.conversation_id,
+            record_id=record_id,
+            strategies=[strategy.name for strategy in plan.strategies],
+            language_code=plan.language_code,
+            target_language_code=plan.target_language_code,
+            voice=plan.voice,
+            params=dict(plan.params),
+            text=text,
+            began_ms=ctx.arrived_ms(),
+            latency_ms=ctx.receipt.latency_ms,
+            writer=writer.name if writer is not None else None,
+            before=len(answer.received),
+            delimiter=answer.delimiter,
+            attempts=[SavedAttempt.of_record(record) for record in ctx.attempts],
+            finish_reason=None if is_spoken else finish_reason,
+            continues=not is_spoken and bool(successors(plan.strategies, writer)),
+        ).model_dump(mode="json")
+    )
     try:
         await ctx.save(value)
     except StoreError as error:

@@ -53,10 +53,9 @@ async def converse(ctx: StreamContext, plan: TurnPlan) -> dict[str, Any]:
 
 async def continue_turn(ctx: StreamContext, plan: TurnPlan, continued: Continued) -> dict[str, Any]:
     """Play the rest of a turn that another process has begun."""
-    ctx.outlives_readers = continued.writer.config.on_abandon == "drain"
+    ctx.outlives_readers = continued.writer is not None and continued.writer.config.on_abandon == "drain"
     ctx.attempts += continued.attempts()
-    past = await read_history(ctx, plan, before=continued.saved.record_id)
-    return await Turn(ctx, plan, HeardInput(continued.saved.text), past, continued).play()
+    return await Turn(ctx, plan, HeardInput(continued.saved.text), (), continued).play()
 
 
 def _canceled_early(plan: TurnPlan) -> dict[str, Any]:
@@ -114,6 +113,8 @@ class Turn:
     async def play(self) -> dict[str, Any]:
         async with self._opening() as opening:
             try:
+                if self._continued is not None:
+                    self._history = await self._continued.history(self._ctx, self._plan)
                 await self._generate(opening)
             except asyncio.CancelledError:
                 self._canceled = self._ctx.stop is Stop.CANCELED
@@ -122,7 +123,8 @@ class Turn:
                     raise
             except Exception:
                 self._ctx.settled = True
-                await self._store("failed" if self._answer.empty else "incomplete", opening)
+                has_failed = self._answer.empty and self._continued is None
+                await self._store("failed" if has_failed else "incomplete", opening)
                 raise
             else:
                 self._ctx.settled = True
@@ -165,12 +167,16 @@ class Turn:
             opened: asyncio.Future[int] = asyncio.get_running_loop().create_future()
             opened.set_result(self._continued.saved.record_id)
             return nullcontext(opened)
-        if self._heard.audio is None:
+        if self._heard.audio is None and self._ctx.save is None:
             return nullcontext(self._open([]))
-        return background(self._open_with_audio(self._heard.audio))
+        return background(self._open_and_save(self._heard.audio))
 
-    async def _open_with_audio(self, audio: bytes) -> int:
-        return await self._open([audio_item(await self._store_input_audio(audio), source("user"))])
+    async def _open_and_save(self, audio: bytes | None) -> int:
+        items = [audio_item(await self._store_input_audio(audio), source("user"))] if audio is not None else []
+        record_id = await self._open(items)
+        if self._ctx.save is not None:
+            await self._save(record_id)
+        return record_id
 
     def _open(self, audio_items: list[dict[str, Any]]) -> asyncio.Future[int]:
         message = {"role": "user", "content": [text_item(self._heard.text, source("user")), *audio_items]}

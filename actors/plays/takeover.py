@@ -1,14 +1,17 @@
-"""Take over a durable stream of a dead process: claim it, rebuild its turn, and continue the answer."""
+"""Take over a durable stream of a dead process: claim it, rebuild its turn, and continue or store the answer."""
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import partial
+from math import inf
 
 import structlog
 from pydantic import ValidationError
 
 from actors.clients.strategies import Strategy
-from actors.plays.continuation import Continued, SaidText, SavedTurn
+from actors.plays.continuation import Continued, SaidText, SavedTurn, process_ended
 from actors.plays.conversation import continue_turn
 from actors.plays.plan import TurnPlan
 from actors.runtime.actor import Actor
@@ -18,25 +21,36 @@ from actors.runtime.receipt import Receipt
 from actors.runtime.supervisor import Supervisor
 from storage.accounts.ended_sessions import SessionKey
 from storage.accounts.sessions import not_ended
-from storage.configs.kinds.limits import Limits
+from storage.configs.kinds.limits import LIMITS, Limits
+from storage.configs.store import ConfigStore
 from storage.conversations import continuations, turn_rows
 from storage.conversations.admission import Admissions, IdempotencyKey, Slot, StreamLocation
 from storage.conversations.continuations import Claim
+from storage.conversations.dead_turns import RunningTurn
 from storage.conversations.detached_logs import DetachedLog
 from streams.keyed_lock import KeyedLock
 from streams.log import EventLog
+from streams.tasks import background
 from streams.wire.codec import now_ms
-from streams.wire.errors import ServiceError
+from streams.wire.errors import InvalidSession, ServiceError
 
 log = structlog.get_logger()
+
+_END_TIMEOUT_S = 10
 
 
 class Takeovers:
     """Takes over streams for this process. Of all processes that try, one succeeds."""
 
     def __init__(
-        self, resources: Resources, supervisor: Supervisor, admissions: Admissions, control: AdmissionControl
+        self,
+        resources: Resources,
+        supervisor: Supervisor,
+        admissions: Admissions,
+        control: AdmissionControl,
+        configs: ConfigStore,
     ) -> None:
+        self._configs = configs
         self._resources = resources
         self._supervisor = supervisor
         self._admissions = admissions
@@ -44,11 +58,13 @@ class Takeovers:
         self._locks = KeyedLock()
 
     async def find(
-        self, owner: Owner, location: StreamLocation, limits: Limits, *, dead: bool
+        self, owner: Owner, location: StreamLocation, limits: Limits, *, dead: bool, ends: bool = False
     ) -> Actor | StreamLocation | None:
-        """Take over a stream whose process does not have it, if that process is `dead` and the stream can continue.
+        """Take over a stream whose process does not have it, if that process is `dead`.
 
-        Returns its location if another process has taken it over, and `None` if nobody can continue it.
+        The answer is continued if it can be, and not with `ends`. Otherwise what was said is stored, and the stream
+        ends with an error. Returns its location if another process has taken it over, or will continue it, and
+        `None` if nothing was saved, or if nobody can continue it and its process may still be alive.
         """
         async with self._locks.hold(location.stream_id):
             if (actor := self._supervisor.find(location.stream_id, owner)) is not None:
@@ -60,9 +76,13 @@ class Takeovers:
                 self._resources.valkey, slot, known=location.process, dead=dead, process=process
             )
             if not isinstance(claim, Claim):
-                return claim
+                if claim is None or claim.process != location.process:
+                    return claim
+                value = await continuations.find(self._resources.valkey, slot)
+                return claim if value is not None and _may_continue(value, within_s=inf) else None
             try:
-                actor = await self._continue(slot, claim, limits, dead=location.process)
+                refused = process_ended() if ends else None
+                actor = await self._continue(slot, claim, limits, dead=location.process, refused=refused)
             except (Exception, asyncio.CancelledError):
                 # Another process, or the next reader here, tries again.
                 await continuations.give_back(self._resources.valkey, slot, process=process, dead=location.process)
@@ -72,8 +92,34 @@ class Takeovers:
                 await self._admissions.release(slot, readable_s=limits.readable_s)
             return actor
 
-    async def _continue(self, slot: Slot, claim: Claim, limits: Limits, *, dead: str) -> Actor | None:
-        """Start the rest of a claimed stream. Return `None` if what remains of it does not suffice."""
+    async def settle(self, turn: RunningTurn, *, gives_up: bool) -> bool:
+        """Store what a stream of a dead process has said, as `Settle` describes."""
+        owner, limits = Owner(turn.app_id, turn.uid), self._configs.singleton(LIMITS, turn.app_id)
+        slot = Slot(*owner, turn.stream_id, turn.conversation_id, durable=True)
+        value = await continuations.find(self._resources.valkey, slot)
+        if value is None:
+            return True
+        if not gives_up and _may_continue(value, within_s=limits.stream_s):
+            return False
+        location = await self._admissions.find(*owner, turn.stream_id)
+        if location is None:
+            return True
+        heartbeat = self._resources.heartbeat
+        if location.process != heartbeat.process and not await heartbeat.dead([location.process]):
+            return False
+        found = await self.find(owner, location, limits, dead=True, ends=True)
+        if isinstance(found, Actor):
+            done, _ = await asyncio.wait([found.outcome], timeout=_END_TIMEOUT_S)
+            return bool(done)
+        return found is None
+
+    async def _continue(
+        self, slot: Slot, claim: Claim, limits: Limits, *, dead: str, refused: ServiceError | None
+    ) -> Actor | None:
+        """Start the rest of a claimed stream. Return `None` if what remains of it does not suffice.
+
+        `refused`: why the answer is not to be continued.
+        """
         resources, owner = self._resources, Owner(slot.app_id, slot.user_id)
         process = resources.heartbeat.process
         detached = DetachedLog(
@@ -91,15 +137,14 @@ class Takeovers:
         except (ValidationError, ServiceError):  # Saved by another version, or its strategies are gone.
             return None
         names = [strategy.name for strategy in plan.strategies if isinstance(strategy, Strategy)]
-        if frames is None or saved.writer not in names:
+        if frames is None or saved.writer not in (None, *names):
             return None
         arrived = time.monotonic() - max(0, now_ms() - saved.began_ms) / 1000
         said, text = self._said(frames, saved, limits, arrived=arrived)
-        continued = Continued(saved, plan.strategies, text)
         session = SessionKey(owner.app_id, saved.session) if saved.session is not None else None
         async with resources.database.connection() as conn:
             if session is not None and not await not_ended(conn, [session]):
-                return None
+                refused = InvalidSession("the session has ended")
             if not await turn_rows.take_over(
                 conn,
                 owner.app_id,
@@ -112,6 +157,7 @@ class Takeovers:
                 clock_offset_s=resources.clock.offset_s(owner.app_id),
             ):
                 return None
+        continued = Continued(saved, plan.strategies, text, refused=refused)
         request = StreamRequest(
             "conversation",
             partial(continue_turn, plan=plan, continued=continued),
@@ -152,3 +198,28 @@ class Takeovers:
             events.put(frame)
             text.read(frame)
         return Said(receipt, events), text
+
+
+@asynccontextmanager
+async def open_takeovers(
+    resources: Resources,
+    supervisor: Supervisor,
+    admissions: Admissions,
+    control: AdmissionControl,
+    configs: ConfigStore,
+) -> AsyncIterator[Takeovers]:
+    """Within the block, store what streams of dead processes have said before their turns are ended."""
+    takeovers = Takeovers(resources, supervisor, admissions, control, configs)
+    dead_turns = resources.turns.dead_turns
+    dead_turns.settle = takeovers.settle
+    async with background(dead_turns.keep_sweeping()):
+        yield takeovers
+
+
+def _may_continue(value: bytes, *, within_s: float) -> bool:
+    """Return whether the saved stream may be continued, if its request arrived less than `within_s` ago."""
+    try:
+        saved = SavedTurn.model_validate_json(value)
+    except ValidationError:  # Saved by another version.
+        return False
+    return saved.continues and now_ms() - saved.began_ms < within_s * 1000

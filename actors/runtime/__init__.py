@@ -16,9 +16,10 @@ two minutes and until their readers have left, at most 256 MiB in total.
 
 The events of a durable stream reach its readers once they are copied (`streams/held_back.py`). With 100 ms between
 two copies, sending first would leave readers with words that the process which continues the stream does not know.
-When its process dies, another one takes it over (`actors/plays/takeover.py`). The former process may only be cut
-off, so it is fenced: the scripts that append to the log and release the slot refuse it, and the row of the turn
-names the process that may close it.
+When its process dies, another one takes it over (`actors/plays/takeover.py`): it continues the answer, or stores
+what was said and ends the stream. Both are the same play, so a record is written in one way only. The former
+process may only be cut off, so it is fenced: the scripts that append to the log and release the slot refuse it, and
+the row of the turn names the process that may close it.
 
 Before a process ends the streams of a session, it checks the row of the session (`session_watch.py`). After an
 outage of either store it checks the sessions of all its streams, because it may have missed announcements.

@@ -147,7 +147,6 @@ class AdmissionControl:
             process=resources.heartbeat.process,
             max_stream_s=limits.max_stream_s,
             readable_s=limits.readable_s if request.readable else 0,
-            saved=said is not None,
         )
         if said is None:
             receipt = Receipt(request.arrived, waited_s=request.waited_s)

@@ -123,7 +123,7 @@ class StreamContext:
         session: SessionKey | None = None,
         traceparent: str = "",
         idempotency_key: tuple[str, str] | None = None,
-        save: Callable[[bytes | None], Awaitable[None]] | None = None,
+        save: Callable[[bytes], Awaitable[None]] | None = None,
     ) -> None:
         self.stream_id = stream_id
         self.owner = owner
@@ -158,7 +158,7 @@ class StreamContext:
         self.writer: EventLog | HeldBack = HeldBack(log) if save is not None else log
         """Where events are written. Those of a durable stream reach the log once they are copied to Valkey."""
         self.save = save
-        """Saves what another process needs to continue the stream; `None` deletes it. Only for durable streams."""
+        """Saves what another process needs to continue or to store the stream. Only for durable streams."""
 
     def arrived_ms(self) -> int:
         """Return the time at which the request's head arrived, by the clock of the machine, in ms."""

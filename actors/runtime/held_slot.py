@@ -15,7 +15,6 @@ class HeldSlot:
         "_admissions",
         "_max_stream_s",
         "_readable_until",
-        "_saved",
         "_slot",
         "_valkey",
         "process",
@@ -31,7 +30,6 @@ class HeldSlot:
         process: str,
         max_stream_s: float,
         readable_s: float,
-        saved: bool = False,
     ) -> None:
         self.process = process
         self._slot = slot
@@ -42,7 +40,6 @@ class HeldSlot:
         """How long the log is kept after the stream has ended, in seconds."""
         self._readable_until: float | None = None
         """Time on the monotonic clock; None while the stream runs."""
-        self._saved = saved
 
     async def release(self, *, aborted: bool) -> None:
         """Free the turn and the slot. The stream remains readable for a while, unless it was aborted."""
@@ -68,11 +65,6 @@ class HeldSlot:
             process=self.process,
         )
 
-    async def save(self, continuation: bytes | None) -> None:
-        """Save what another process needs to continue the stream, or delete it. Raises `StoreError`."""
-        if continuation is None:
-            if self._saved:
-                await continuations.remove(self._valkey, self._slot)
-        else:
-            self._saved = True
-            await continuations.save(self._valkey, self._slot, continuation, lifetime_s=self.keep_s)
+    async def save(self, continuation: bytes) -> None:
+        """Save what another process needs to continue or to store the stream. Raises `StoreError`."""
+        await continuations.save(self._valkey, self._slot, continuation, lifetime_s=self.keep_s)

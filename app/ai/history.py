@@ -3,7 +3,6 @@
 import asyncio
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -12,7 +11,7 @@ from app.http.request.large_responses import reserve
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Query
 from app.http.rows.replies import Json
-from storage.conversations import conversations, turn_rows
+from storage.conversations import conversations
 from storage.conversations.conversations import OWN_CONVERSATION, Conversation, Record
 from streams.wire.codec import dumps, encoded, rfc3339
 from streams.wire.errors import InvalidParameter, ItemNotFound
@@ -117,20 +116,18 @@ async def history(call: Call, query: Query[HistoryQuery]) -> Json[History]:
 
 
 async def _conversation(call: Call, conversation_id: str) -> Conversation:
-    """Return the caller's conversation. If its running turn belongs to a dead process, end that turn."""
+    """Return the caller's conversation.
+
+    If its running turn belongs to a dead process, that turn is ended, unless another process may continue it.
+    """
     services, known_id = call.services, OWN_CONVERSATION.validate(conversation_id)
     async with services.database.connection() as conn:
         found = await conversations.find(conn, call.app_id, call.caller.user, conversation_id=known_id)
     conversation = OWN_CONVERSATION.require(conversation_id, found)
-    if conversation.running and await turn_rows.end_dead_turn(
-        services.database,
-        services.heartbeat,
-        services.clock,
-        app_id=call.app_id,
-        conversation_id=conversation_id,
-    ):
-        return replace(conversation, running=False)
-    return conversation
+    if conversation.running and await services.turns.dead_turns.end(call.app_id, known_id, gives_up=False):
+        async with services.database.connection() as conn:
+            found = await conversations.find(conn, call.app_id, call.caller.user, conversation_id=known_id)
+    return OWN_CONVERSATION.require(conversation_id, found)
 
 
 def conversation_view(conversation: Conversation) -> ConversationView:

@@ -21,7 +21,6 @@ from app.http.request.pipeline import add_headers
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Path, Query
 from app.http.rows.replies import Empty
-from storage.conversations import continuations
 from storage.conversations.admission import Slot, StreamLocation
 from storage.errors import StreamsMissing
 from streams.body import ChunkReader
@@ -234,19 +233,24 @@ async def cancel_stream(call: Call, path: Path[StreamPath], query: Query[CancelQ
     elif not await call.services.relay.cancel(owner, location, query.heard_ms):
         if not await call.services.heartbeat.dead([location.process]):
             raise Unavailable("the process that has the stream did not answer")
-        slot = Slot(owner.app_id, owner.user_id, location.stream_id, location.conversation_id)
-        claim = await continuations.claim(
-            call.services.valkey,
-            slot,
-            known=location.process,
-            dead=True,
-            process=call.services.heartbeat.process,
-        )
-        if isinstance(claim, StreamLocation):
-            raise Unavailable("another process takes over the stream")
-        slot = slot._replace(durable=claim is not None)
-        await call.services.admissions.release(slot, readable_s=call.app_limits.readable_s)
+        await _cancel_dead(call, owner, location, query.heard_ms)
     return Empty()
+
+
+async def _cancel_dead(call: Call, owner: Owner, location: StreamLocation, heard_ms: int | None) -> None:
+    """Store what a stream of a dead process has said, and end it as cancelled."""
+    services, limits = call.services, call.app_limits
+    found = await services.takeovers.find(owner, location, limits, dead=True, ends=True)
+    if isinstance(found, StreamLocation):
+        has_moved = found.process != location.process
+        if not (has_moved and await services.relay.cancel(owner, found, heard_ms)):
+            raise Unavailable("another process takes over the stream")
+        return
+    if found is not None:
+        await cancel(found, heard_ms)
+        return
+    slot = Slot(owner.app_id, owner.user_id, location.stream_id, location.conversation_id)
+    await services.admissions.release(slot, readable_s=limits.readable_s)
 
 
 async def _find(call: Call, stream_id: str) -> StreamLocation:

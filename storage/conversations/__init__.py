@@ -12,4 +12,8 @@ refused, each is tried separately.
 The end of a turn is never dropped. Writing it is tried for five seconds. After that it is queued in Valkey
 (`retry_queue.py`), and any process writes it later. Once the answer is complete, nothing cancels its storage. The
 attempts of streams without a turn are queued in the same way.
+
+A record that is `running` although its process is dead is ended by whoever notices it (`dead_turns.py`), but not
+before what a durable stream has said is stored in it. Reading the history leaves a turn alone that may still be
+continued; the next turn of the conversation does not.
 """

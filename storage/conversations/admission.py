@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import structlog
 
+from storage.conversations.detached_logs import DetachedLog
 from storage.errors import KeyReused, StreamsMissing, TurnRunning
 from storage.processes.heartbeats import Heartbeat
 from storage.valkey.client import VALKEY_ERRORS, Valkey, map_errors, store_error
@@ -18,6 +19,10 @@ from streams.wire.errors import RateLimited, StoreError, ValkeyUnavailable
 
 log = structlog.get_logger()
 
+_KEY_IS_TAKEN = (b"again", b"other")
+"""Results of `admit.lua` that are due to the idempotency key."""
+_START_ID = 1
+"""The id of the event `start`."""
 _RETRY_S = 0.5
 _AT_ONCE = 100
 """One after the other, hundreds of streams would take minutes in a process whose event loop is busy."""
@@ -111,8 +116,8 @@ class Admissions:
                 for id_, value in zip(answer[1::2], answer[2::2], strict=True)
             ]
             dead = await self._heartbeat.dead([holder.process for holder in holders])
-            if dead and answer[0] == b"again" and await self._is_saved(holders[0], slot):
-                return holders[0]
+            if dead and answer[0] in _KEY_IS_TAKEN and await self._can_be_read(holders[0], slot):
+                return self._refused(answer, slot, limit=limit)
             if dead:
                 answer = await self._admit(slot, limit=limit, lifetime_s=lifetime_s, dead=dead)
         except (*VALKEY_ERRORS, StoreError) as error:
@@ -127,10 +132,18 @@ class Admissions:
         self._held[slot.stream_id] = slot, until
         return None
 
-    async def _is_saved(self, holder: StreamLocation, slot: Slot) -> bool:
-        """Return whether the stream of an earlier request can be continued after the death of its process."""
+    async def _can_be_read(self, holder: StreamLocation, slot: Slot) -> bool:
+        """Return whether Valkey has the stream of an earlier request, whose process is dead.
+
+        A stream that broke off before its input was complete does not count, because it cannot answer a repeat. Its
+        log ends before the event `user_input`, or does not exist.
+        """
         key = slot._replace(stream_id=holder.stream_id).keys(self._valkey)[1]
-        return bool(await self._valkey.call("EXISTS", f"{key}:continuation"))
+        if await self._valkey.call("EXISTS", f"{key}:continuation"):
+            return True
+        copy = DetachedLog(self._valkey, app_id=slot.app_id, user_id=slot.user_id, stream_id=holder.stream_id)
+        span = await copy.span()
+        return span is not None and span[1] > (_START_ID if holder.conversation_id else 0)
 
     def take_over(self, slot: Slot, *, lifetime_s: float) -> None:
         """Hold the slot of a stream that this process has claimed, for at most `lifetime_s`."""

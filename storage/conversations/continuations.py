@@ -23,10 +23,11 @@ async def save(valkey: Valkey, slot: Slot, value: bytes, *, lifetime_s: float) -
         await valkey.call("SET", _keys(valkey, slot)[1], value, "PX", max(1, round(lifetime_s * 1000)))
 
 
-async def remove(valkey: Valkey, slot: Slot) -> None:
-    """Delete what was saved, so that no process continues the stream."""
+async def find(valkey: Valkey, slot: Slot) -> bytes | None:
+    """Return what was saved for a stream."""
     with map_errors():
-        await valkey.call("DEL", _keys(valkey, slot)[1])
+        saved: bytes | None = await valkey.call("GET", _keys(valkey, slot)[1])
+    return saved
 
 
 async def remove_of_user(valkey: Valkey, app_id: str, user_id: str) -> None:

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple, Self
 
-from storage.clock import AppClock, app_now
+from storage.clock import app_now
 from storage.conversations.attempts import AttemptRow, insert_statement
 from storage.conversations.conversations import RecordStatus
 from storage.errors import ConversationNotFound, TurnRunning
-from storage.postgres.database import Connection, Database, on_conflict
-from storage.processes.heartbeats import Heartbeat
-from streams.wire.errors import StoreError
+from storage.postgres.database import Connection, on_conflict
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,34 +107,6 @@ async def open_turn(conn: Connection, turn: NewTurn) -> int:
     if not opened:
         raise ConversationNotFound(turn.conversation_id)
     return opened[turn.stream_id]
-
-
-_PROCESS = """
-select process from conversation_records where app_id = $1 and conversation_id = $2 and status = 'running'
-"""
-_END_LEFT = f"""
-update conversation_records set status = 'incomplete', updated_at = {app_now("$4")}
-where app_id = $1 and conversation_id = $2 and status = 'running' and process = $3
-"""
-
-
-async def end_dead_turn(
-    database: Database, heartbeat: Heartbeat, clock: AppClock, *, app_id: str, conversation_id: str
-) -> bool:
-    """Mark the running turn as `incomplete` if its process is dead, and return whether it is dead.
-
-    No database connection is held while `heartbeat` queries the stores.
-    """
-    async with database.connection() as conn:
-        process = await conn.fetchval(_PROCESS, app_id, conversation_id)
-    try:
-        if not process or not await heartbeat.dead([process]):
-            return False
-    except StoreError:
-        return False
-    async with database.connection() as conn:
-        await conn.execute(_END_LEFT, app_id, conversation_id, process, clock.offset_s(app_id))
-    return True
 
 
 _END = f"""

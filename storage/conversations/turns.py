@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar
 from storage.clock import AppClock
 from storage.conversations import turn_rows
 from storage.conversations.conversations import RecordStatus
+from storage.conversations.dead_turns import DeadTurns
 from storage.conversations.turn_rows import ClosedTurn, NewTurn
 from storage.errors import ConversationNotFound, TurnRunning
 from storage.postgres.database import Database, Locked, map_errors
-from storage.processes.heartbeats import Heartbeat
 from streams.kept_errors import copy_of, stripped
 from streams.tasks import background, stopping
 from streams.wire.errors import DatabaseUnavailable, StoreError, StoreUnavailable
@@ -39,9 +39,9 @@ class TurnWriter:
     `Locked` is retried after all others.
     """
 
-    def __init__(self, database: Database, heartbeat: Heartbeat, clock: AppClock, *, within_s: float) -> None:
+    def __init__(self, database: Database, dead_turns: DeadTurns, clock: AppClock, *, within_s: float) -> None:
         self._database = database
-        self._heartbeat = heartbeat
+        self.dead_turns = dead_turns
         self._clock = clock
         self._loop = asyncio.get_running_loop()
         self._unconfirmed: dict[str, NewTurn] = {}
@@ -81,7 +81,10 @@ class TurnWriter:
             return await turn_rows.status_of(conn, turn)
 
     async def check_free(self, app_id: str, conversation_id: str, *, max_stream_s: float) -> None:
-        """Raise `TurnRunning` if a turn of the conversation is running. A turn of a dead process is ended."""
+        """Raise `TurnRunning` if a turn of the conversation is running. A turn of a dead process is ended.
+
+        That includes one that has been running for too long, because what it said may not be stored yet.
+        """
         async with self._database.connection() as conn:
             runs = await turn_rows.turn_runs(
                 conn,
@@ -90,13 +93,8 @@ class TurnWriter:
                 max_stream_s=max_stream_s,
                 clock_offset_s=self._clock.offset_s(app_id),
             )
-        if runs and not await self._end_dead(app_id, conversation_id):
+        if not await self.dead_turns.end(app_id, conversation_id, gives_up=True) and runs:
             raise TurnRunning
-
-    async def _end_dead(self, app_id: str, conversation_id: str) -> bool:
-        return await turn_rows.end_dead_turn(
-            self._database, self._heartbeat, self._clock, app_id=app_id, conversation_id=conversation_id
-        )
 
     async def _open(self, batch: "Batch[NewTurn]") -> None:
         if not (requests := batch.pending()):
@@ -130,7 +128,7 @@ class TurnWriter:
                 try:
                     record_id = await self._open_one(turn)
                 except TurnRunning:
-                    if not await self._end_dead(turn.app_id, turn.conversation_id):
+                    if not await self.dead_turns.end(turn.app_id, turn.conversation_id, gives_up=True):
                         raise
                     record_id = await self._open_one(turn)
             except (StoreUnavailable, asyncio.CancelledError):
@@ -184,13 +182,13 @@ class TurnWriter:
 
 @asynccontextmanager
 async def open_turn_writer(
-    database: Database, heartbeat: Heartbeat, clock: AppClock, *, within_s: float = 15, leave_s: float = 5
+    database: Database, dead_turns: DeadTurns, clock: AppClock, *, within_s: float = 15, leave_s: float = 5
 ) -> AsyncIterator[TurnWriter]:
     """Write turns during the block. At its end, wait up to `leave_s` until all queued turns are written.
 
     A batch fails if it is not written within `within_s` after its first turn was queued.
     """
-    turns = TurnWriter(database, heartbeat, clock, within_s=within_s)
+    turns = TurnWriter(database, dead_turns, clock, within_s=within_s)
     async with AsyncExitStack() as stack:
         for queue in turns.queues:
             stack.callback(queue.shut)

@@ -70,7 +70,7 @@ async def test_a_lost_connection_fails_only_the_current_batch(services: Services
     requested = [new_turn() for _ in range(5)]
     async with (
         open_database(database_url) as database,
-        open_turn_writer(database, services.heartbeat, services.clock) as turns,
+        open_turn_writer(database, services.turns.dead_turns, services.clock) as turns,
     ):
         await opened(turns, requested)
         async with held(services, requested[0]):
@@ -90,7 +90,7 @@ async def test_a_lost_connection_fails_only_the_current_batch(services: Services
 
 async def test_no_caller_waits_longer_than_the_limit(services: Services) -> None:
     first = new_turn()
-    async with open_turn_writer(services.database, services.heartbeat, services.clock, within_s=1) as turns:
+    async with open_turn_writer(services.database, services.turns.dead_turns, services.clock, within_s=1) as turns:
         assert await turns.open(first) == 1
         async with held(services, first), asyncio.timeout(10):
             closing = [
@@ -121,7 +121,7 @@ async def test_a_turn_that_was_opened_after_its_caller_timed_out_is_ended(
     await Heartbeat(services.valkey, services.database, "lives", dict).beat()
     async with (
         open_database(f"{database_url}&application_name={name}", acquire_timeout_s=0.5) as database,
-        open_turn_writer(database, services.heartbeat, services.clock, within_s=1) as turns,
+        open_turn_writer(database, services.turns.dead_turns, services.clock, within_s=1) as turns,
     ):
         first = new_turn()
         await turns.open(first)
@@ -147,7 +147,7 @@ async def test_a_turn_that_was_opened_after_its_caller_timed_out_is_ended(
 
 async def test_waiting_turns_are_written_at_the_end_of_the_block(services: Services) -> None:
     requested = [new_turn() for _ in range(MANY)]
-    async with open_turn_writer(services.database, services.heartbeat, services.clock) as turns:
+    async with open_turn_writer(services.database, services.turns.dead_turns, services.clock) as turns:
         await opened(turns, requested)
         closing = [turns.close(end_of(turn)) for turn in requested]
     assert [future.result() for future in closing] == ["complete"] * MANY
@@ -159,7 +159,9 @@ async def test_callers_that_still_wait_after_the_block_get_an_error(services: Se
     first = new_turn()
     await services.turns.open(first)
     async with held(services, first):
-        async with open_turn_writer(services.database, services.heartbeat, services.clock, leave_s=0.2) as turns:
+        async with open_turn_writer(
+            services.database, services.turns.dead_turns, services.clock, leave_s=0.2
+        ) as turns:
             closing = [turns.close(end_of(first)) for _ in range(4)]
             await until_waiting(services)
         assert {type(future.exception()) for future in closing} == {DatabaseUnavailable}

@@ -6,8 +6,9 @@ from typing import Any, get_args
 import pytest
 
 from app.services import Services
-from storage.conversations import conversations, turn_rows
+from storage.conversations import conversations
 from storage.conversations.conversations import RecordStatus
+from storage.conversations.dead_turns import DeadTurns
 from storage.conversations.retry_queue import enqueue, write_queued
 from storage.conversations.turn_rows import ClosedTurn, NewTurn, TurnOutcome
 from storage.processes.heartbeats import Heartbeat
@@ -34,9 +35,8 @@ def services(server: Server) -> Services:
 async def take_over(services: Services, conversation_id: str) -> None:
     """End the running turn, as a process does that considers this one dead."""
     observer = Heartbeat(services.valkey, services.database, "observer", dict, void_after_s=0)
-    assert await turn_rows.end_dead_turn(
-        services.database, observer, services.clock, app_id="default", conversation_id=conversation_id
-    )
+    dead_turns = DeadTurns(services.database, observer, services.clock)
+    assert await dead_turns.end("default", conversation_id, gives_up=True)
 
 
 async def until_story(talk: Talk, response: Any) -> None:
