@@ -57,6 +57,7 @@ from app.pages.talk import TALK_ROUTES
 from app.payments.cards.routes import CARD_ROUTES
 from app.payments.wallet.routes import WALLET_ROUTES
 from app.predictions.routes import PREDICTION_ROUTES
+from app.refunds.endpoints import REFUND_ROUTES
 from app.settings import Settings
 from app.webhooks import SOURCES, WEBHOOK_ROUTES
 from app.withdrawals.routes import WITHDRAWAL_ROUTES
@@ -125,6 +126,7 @@ INTERFACE: list[Endpoint] = [
     *USER_SEARCH_ROUTES,
     *USER_HISTORY_ROUTES,
     *USER_ORDER_ROUTES,
+    *REFUND_ROUTES,
     *USER_ACTION_ROUTES,
     *USER_BAN_ROUTES,
     *USER_STREAM_ROUTES,

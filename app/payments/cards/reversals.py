@@ -13,7 +13,7 @@ from app.payments.reversals import Payment, apply_reversals
 from storage.assets import entries as asset_entries
 from storage.assets.entries import Channel
 from storage.configs.kinds.cardpay import CARDPAY
-from storage.payments import mismatches
+from storage.payments import mismatches, operator_refunds
 from storage.payments.cards import refunds as card_refunds
 from storage.payments.cards import sales as card_sales
 from storage.payments.cards.sales import CardSale
@@ -124,13 +124,16 @@ async def _apply_reversals(posting: Posting, sale: CardSale, intent_id: str, rea
 
 
 async def _report_failed(posting: Posting, sale: CardSale, refunds: Sequence[Refund]) -> None:
-    """Tell operators of a refund that we have made, and that has failed later."""
+    """Tell operators of a refund that we have made, or one of them has asked for, and that has failed later."""
+    conn, app_id = posting.conn, posting.app_id
     for refund in refunds:
-        if refund.status in _FAILED and await card_refunds.set_failed(
-            posting.conn, posting.app_id, refund_id=refund.id, problem=refund.status or ""
-        ):
+        if refund.status is None or refund.status not in _FAILED:
+            continue
+        problem = {"refund_id": refund.id, "problem": refund.status}
+        is_ours = await card_refunds.set_failed(conn, app_id, **problem)
+        if is_ours or await operator_refunds.set_failed_later(conn, app_id, **problem):
             await mismatches.add(
-                posting.conn, posting.app_id,
+                conn, app_id,
                 platform=CARDPAY.name, kind="refund_failed", subject=sale.sale_id,
                 detail=f"{money_of(refund.amount, refund.currency)}: {refund.status}", now=posting.now,
             )  # fmt: skip

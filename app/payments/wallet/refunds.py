@@ -12,7 +12,7 @@ from app.payments.wallet.wallet import PLATFORM, account_of, is_final, none_if_g
 from app.services import Services
 from storage.events.outbox import PurchaseEvent
 from storage.jobs.jobs import enqueue
-from storage.payments import mismatches
+from storage.payments import mismatches, operator_refunds
 from storage.payments import reversals as stored_reversals
 from storage.payments.mismatches import MismatchKind
 from storage.payments.reversals import Reversal, ReversalState
@@ -162,13 +162,16 @@ async def left_after(
 
 
 async def refunded_of(conn: Connection, app_id: str, payment_id: str, paid: Money) -> Money:
-    """Return how much of a payment is or will be refunded, by us or as the platform reports.
+    """Return how much of a payment is or will be refunded, by us, by operators, or as the platform reports.
 
     What is disputed counts: the payer may get it from the platform.
     """
     stored = await _reversals_of(conn, app_id, payment_id)
     unreported = await wallet_refunds.unreported(conn, app_id, sale_id=payment_id, currency=paid.currency)
-    return Money(lost_of(paid, stored).gone, paid.currency) + unreported
+    of_operators = await operator_refunds.unreported(
+        conn, app_id, platform=PLATFORM, payment_id=payment_id, currency=paid.currency
+    )
+    return Money(lost_of(paid, stored).gone, paid.currency) + unreported + of_operators
 
 
 async def is_disputed(conn: Connection, app_id: str, payment_id: str) -> bool:
