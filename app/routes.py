@@ -17,6 +17,8 @@ from app.admin.money.ledger import LEDGER_ROUTES
 from app.admin.money.mismatches import MISMATCH_ROUTES
 from app.admin.money.orders import ORDER_ROUTES
 from app.admin.money.platforms import PLATFORM_ROUTES
+from app.admin.money.reversals import REVERSAL_ROUTES
+from app.admin.money.sales import SALES_ROUTES
 from app.admin.money.withdrawals import ADMIN_WITHDRAWAL_ROUTES
 from app.admin.operators import OPERATOR_ROUTES
 from app.admin.overview import OVERVIEW_ROUTES
@@ -132,6 +134,8 @@ INTERFACE: list[Endpoint] = [
     *USER_STREAM_ROUTES,
     *CONVERSATION_ROUTES,
     *ORDER_ROUTES,
+    *REVERSAL_ROUTES,
+    *SALES_ROUTES,
     *LEDGER_ROUTES,
     *ENGAGEMENT_ROUTES,
     *WEBHOOK_ROUTES,

@@ -67,7 +67,11 @@ class Reversals:
         at = datetime.fromtimestamp(found.created, UTC)
         # A status may change to any other, and the objects do not say when: the newest list is right.
         version = version_at(self.read_at)
-        return Reversal(intent_id, found.id, kind, money.amount, money.currency, state, at, version)
+        due_by = found.evidence_details.due_by if isinstance(found, Dispute) else None
+        return Reversal(
+            intent_id, found.id, kind, money.amount, money.currency, state, at, version,
+            status=found.status or "", due_at=datetime.fromtimestamp(due_by, UTC) if due_by else None,
+        )  # fmt: skip
 
 
 async def sync_reversals(platform: CardPlatform, intent_id: str, *, channel: Channel) -> None:
@@ -115,7 +119,8 @@ async def _sync_invoice(platform: CardPlatform, invoice_id: str | None, *, chann
 async def _apply_reversals(posting: Posting, sale: CardSale, intent_id: str, read: Reversals) -> None:
     """Take back or restore what a sale has granted, and report that. Of a sale without a grant, only report it."""
     granted = await asset_entries.find(posting.conn, posting.app_id, key=sale.key)
-    payment = Payment(CARDPAY.name, intent_id, read.money, read.of(intent_id))
+    order_id = sale.subscription_id or intent_id
+    payment = Payment(CARDPAY.name, intent_id, read.money, read.of(intent_id), order_id=order_id)
     change = await apply_reversals(posting, payment, granted)
     if change is None or (granted is None and change.kind == "refund" and sale.reversed_by is not None):
         return

@@ -196,6 +196,7 @@ async def _post_capture(
     payment = Payment(
         PLATFORM, capture.id, paid, reported,
         is_refunded=capture.status == _REFUNDED, refunded_at=capture.update_time,
+        order_id=order.order_id or "",
     )  # fmt: skip
     change = await apply_reversals(posting, payment, granted, name=capture.id)
     if change is not None:

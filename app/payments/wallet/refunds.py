@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import structlog
 
+from app.payments.posting import report_purchase
 from app.payments.reversals import lost_of
 from app.payments.wallet.reversals import reversal_of
 from app.payments.wallet.wallet import PLATFORM, account_of, is_final, none_if_gone
@@ -96,7 +97,7 @@ async def _make(
         is_new = await wallet_refunds.set_done(conn, app_id, row_id=refund.row_id, refund_id=refund_id)
         if is_new and purchase is not None:
             event = purchase(refund, refund_id)
-            await services.sinks.report(conn, app_id, event, now=services.clock.now(app_id))
+            await report_purchase(services, conn, app_id, event, now=services.clock.now(app_id))
 
 
 async def _reduce(

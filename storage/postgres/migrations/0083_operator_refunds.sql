@@ -29,6 +29,7 @@ create table operator_refunds (
 
 create index operator_refunds_by_payment on operator_refunds (app_id, platform, payment_id);
 create index operator_refunds_by_refund on operator_refunds (app_id, refund_id) where refund_id is not null;
+create index operator_refunds_by_time on operator_refunds (created_at, row_id);
 create index operator_refunds_by_user on operator_refunds (app_id, uid);
 
 -- What lists show of rows of `payment_reversals`, and their order.
@@ -48,11 +49,11 @@ create table reversal_details (
     primary key (app_id, platform, payment_id, reversal_id)
 );
 
-create index reversal_details_by_time on reversal_details (is_dispute, happened_at, reversal_id);
+create index reversal_details_by_time on reversal_details (is_dispute, happened_at, payment_id, reversal_id);
 create index reversal_details_by_user on reversal_details (app_id, uid);
 
--- Sums of what users have paid and got back, by the day in UTC. The rows of a day and currency are several, so that
--- payments do not wait for each other.
+-- Sums of what users have paid and got back, by the day in UTC. Each connection to the database has a part of its own,
+-- so that payments do not wait for each other.
 create table sales_days (
     app_id text not null,
     day date not null,

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -102,17 +102,19 @@ async def test_a_refund_whose_answer_is_lost_is_made_once_by_the_job(shop: Shop,
     assert (again.body["amount"], sorted(await made(shop, intent))) == (99, [99, 100])
 
 
-async def test_a_webhook_before_the_answer_counts_once(selling: Shop, buyer: Buyer) -> None:
-    intent = await paid(selling, buyer)
-    await has_coins(selling, buyer, 100)
-    await lose_answer(selling, "early")
-    answer = await refund(selling, buyer, intent, key="early")
-    assert answer.body["state"] == "pending"
-    await selling.configure()
-    await has_coins(selling, buyer, 0)
-    assert (await refund(selling, buyer, intent, key="early")).body["state"] == "made"
-    assert [kind for kind, _ in await entries(selling, buyer)] == ["grant", "refund"]
-    assert await made(selling, intent) == [199]
+async def test_a_webhook_before_the_answer_counts_once(shop: Shop, buyer: Buyer) -> None:
+    intent = await bought(shop, buyer)
+    await shop.send_webhooks()
+    await lose_answer(shop, "early")
+    answer = await refund(shop, buyer, intent, key="early")
+    assert (answer.status, answer.body["state"]) == (200, "pending"), answer.body
+    await shop.configure()
+    await until(lambda: shop.sandbox.sandbox.deliveries.is_idle)
+    await work_off(shop.server.services)
+    assert await shop.coins(buyer) == 0
+    assert (await refund(shop, buyer, intent, key="early")).body["state"] == "made"
+    assert [kind for kind, _ in await entries(shop, buyer)] == ["grant", "refund"]
+    assert await made(shop, intent) == [199]
 
 
 async def test_the_period_of_a_subscription_is_refunded_and_ends(selling: Shop, buyer: Buyer) -> None:
@@ -134,3 +136,17 @@ async def test_what_cannot_be_refunded_says_why(shop: Shop, buyer: Buyer) -> Non
     assert refused.error == (
         409, "invalid_operation: the platform has refused the refund: more_permissions_required",
     )  # fmt: skip
+
+
+async def test_a_dispute_is_listed_with_its_deadline(shop: Shop, buyer: Buyer) -> None:
+    intent = await bought(shop, buyer)
+    operator = Operator(shop.server)
+    for status, state in (("needs_response", "open"), ("lost", "lost"), ("won", "won")):
+        await shop.control("dispute", payment_intent=intent, status=status, amount=100)
+        found = await operator("GET", f"users/default/{buyer.uid}/orders/{intent}/refund")
+        assert (found.status, found.body["left"]) == (200, 199 if state == "won" else 99)
+        listed = (await operator("GET", f"payments/disputes?platform=cardpay&state={state}")).body["disputes"]
+        [dispute] = [each for each in listed if each["payment_id"] == intent]
+        assert (dispute["order_id"], dispute["user_id"], dispute["status"]) == (intent, buyer.uid, status)
+        opened, due = (datetime.fromisoformat(dispute[name]) for name in ("opened_at", "evidence_due_at"))
+        assert due - opened == timedelta(days=7)

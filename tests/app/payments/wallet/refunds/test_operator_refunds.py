@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -53,6 +53,14 @@ async def run_jobs(wallet: Wallet) -> None:
     await work_off(wallet.server.services)
 
 
+async def rows(wallet: Wallet, path: str) -> list[dict[str, Any]]:
+    """The entries of a list of payments."""
+    found = await Operator(wallet.server)("GET", f"payments/{path}")
+    assert found.status == 200, found.body
+    listed: list[dict[str, Any]] = found.body[path.partition("?")[0]]
+    return listed
+
+
 async def coins(wallet: Wallet) -> int:
     return int((await wallet.assets())["coins"]["quantity"])
 
@@ -75,6 +83,14 @@ async def test_a_whole_refund_takes_back_what_was_granted_and_is_reported_and_au
     audited = await Operator(wallet.server)("GET", "audit?action=order.refund&size=1")
     [change] = audited.body["changes"]
     assert (change["reason"], change["after"]["amount"]) == ("Asked for it", "1.99 USD")
+    [listed] = await rows(wallet, "refunds?state=made")
+    assert (listed["refund_id"], listed["order_id"]) == (answer.body["platform_refund_id"], order)
+    assert (listed["user_id"], listed["amount"], listed["by"]) == (wallet.uid, 199, "operator")
+    today = wallet.server.services.clock.now("default").date().isoformat()
+    assert await rows(wallet, "sales") == [
+        {"day": today, "currency": "USD", "payments": 1, "amount": 199, "refunds": 1, "refunded": 199}
+    ]
+    assert await rows(wallet, f"sales?first={today}&app=none") == []
     nothing = await refund(wallet, order)
     assert nothing.error == (409, "invalid_operation: nothing of 1.99 USD is left to refund")
 
@@ -167,6 +183,8 @@ async def test_what_the_platform_refuses_is_a_conflict_and_can_be_refunded_again
     )  # fmt: skip
     await wallet.control("clock", at=None)
     assert (await coins(wallet), await left(wallet, order)) == (100, (199, 199))
+    [failed] = await rows(wallet, "refunds?state=failed")
+    assert (failed["order_id"], failed["problem"]) == (order, "REFUND_TIME_LIMIT_EXCEEDED")
     assert (await refund(wallet, order)).body["state"] == "made"
 
 
@@ -194,3 +212,30 @@ async def test_what_cannot_be_refunded_says_why(wallet: Wallet) -> None:
     assert without_key.error == (400, "invalid_parameter: Idempotency-Key is required")
     without_reason = await Operator(wallet.server)("POST", path, {}, Idempotency_Key="k")
     assert without_reason.error == (400, "invalid_parameter: X-Parley-Reason is required")
+
+
+async def test_disputes_and_refunds_are_listed_in_pages(wallet: Wallet) -> None:
+    order = await bought(wallet)
+    [payment] = [payment["id"] for payment in (await wallet.books())["payments"]]
+    await wallet.control("dispute", payment_id=payment, value="1.00")
+    await wallet.travel(wallet.server.services.clock.now("default") + timedelta(days=2))
+    await wallet.reconcile()
+    [dispute] = await rows(wallet, "disputes?state=open&platform=walletpay&app=default")
+    assert (dispute["order_id"], dispute["payment_id"], dispute["amount"]) == (order, payment, 100)
+    assert dispute["status"] == "WAITING_FOR_SELLER_RESPONSE"
+    assert datetime.fromisoformat(dispute["evidence_due_at"]) > datetime.fromisoformat(dispute["opened_at"])
+    assert await left(wallet, order) == (199, 99)
+    await wallet.control("resolve_dispute", dispute_id=dispute["dispute_id"], outcome="RESOLVED_SELLER_FAVOUR")
+    await wallet.travel(wallet.server.services.clock.now("default") + timedelta(days=2))
+    await wallet.reconcile()
+    assert [(await rows(wallet, f"disputes?state={state}")) != [] for state in ("open", "won")] == [False, True]
+    for amount in (1, 2, 3):
+        assert (await refund(wallet, order, {"amount": amount})).status == 200
+    path, found = "payments/refunds?size=2", []
+    while path:
+        page = (await Operator(wallet.server)("GET", path)).body
+        found += [row["amount"] for row in page["refunds"]]
+        path = f"payments/refunds?size=2&before={page['next']}" if "next" in page else ""
+    assert sorted(found) == [1, 2, 3]
+    assert (await Operator(wallet.server)("GET", "payments/refunds?before=x")).status == 400
+    assert (await Operator(wallet.server)("GET", "payments/sales?first=2020-01-01&last=2021-06-01")).status == 400
