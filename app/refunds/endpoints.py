@@ -43,6 +43,8 @@ class RefundRequest(Model):
 class Refundable(Model):
     payment_id: str
     """The platform's id of the payment: the intent of a card, or the capture or sale of the wallet."""
+    sale_id: str | None = None
+    """The payment of a subscription, as `payment` of the refund names it."""
     paid: int
     """In minor units of the currency."""
     left: int
@@ -80,6 +82,7 @@ async def read_refundable(call: Call, path: Path[OrderPath], query: Query[Refund
         left = await left_of(conn, order, paid)
     return Refundable(
         payment_id=paid.payment_id,
+        sale_id=paid.sale_id,
         paid=paid.money.amount,
         left=left.amount,
         currency=left.currency,

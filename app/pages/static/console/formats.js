@@ -12,3 +12,15 @@ export function amountOf(amount, currency) {
     return `${amount} ${currency}`;
   }
 }
+
+const digitsOf = (currency) => new Intl.NumberFormat(undefined, { style: "currency", currency }).resolvedOptions().maximumFractionDigits;
+
+/** Returns minor units as a decimal number to edit: `199`, `usd` is `1.99`. */
+export const majorOf = (amount, currency) => (amount / 10 ** digitsOf(currency)).toFixed(digitsOf(currency));
+
+/** Returns the minor units of a typed number, with a point or a comma, or `NaN`. */
+export function minorOf(text, currency) {
+  const digits = digitsOf(currency);
+  const [, whole, part = ""] = /^\s*(\d{1,15})(?:[.,](\d*))?\s*$/.exec(text) ?? [];
+  return whole === undefined || part.length > digits ? NaN : Number(whole + part.padEnd(digits, "0"));
+}
