@@ -81,7 +81,7 @@ async def test_payments_are_refunded_and_their_refunds_disputes_and_sums_are_see
     refunds = page.get_by_role("table", name="Refunds")
     await expect(refunds.get_by_role("row").nth(1)).to_contain_text("$1.99RefundedOperator")
     await check(page, "money-refunds")
-    await refunds.get_by_role("link", name="Show order").first.click()
+    await refunds.get_by_role("link", name="$1.99").first.click()
     await expect(page.get_by_role("heading", name="coins")).to_be_visible()
     await execute(
         server,

@@ -42,6 +42,10 @@ ELSEWHERE = {
         "/admin/api/users/{app}/{user_id}/streams/{stream_id}/cancel",
     ): "tests/app/ai/streams/test_cancel_by_operators.py",
     ("POST", "/admin/api/mails/{app}/{strategy}/test"): "tests/app/admin/test_trials.py",
+    (
+        "POST",
+        "/admin/api/users/{app}/{user_id}/orders/{order}/refund",
+    ): "tests/app/payments/wallet/refunds/test_operator_refunds.py",
 }
 """Rows whose entry in the audit log is tested with what they need, such as a running stream."""
 

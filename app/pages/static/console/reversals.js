@@ -11,10 +11,12 @@ import { UserLink } from "./users.js";
 const texts = TEXTS.moneyPage;
 const PLATFORMS = { cardpay: texts.card, walletpay: texts.wallet };
 const platformFilter = { id: "platform", title: texts.platform, options: Object.entries(PLATFORMS) };
-const orderOf = (row) => (row.order_id ? html`<a href=${hrefOf(["users", row.app, row.user_id, "orders", row.order_id])}>${texts.openOrder}</a>` : "");
-const amount = { id: "amount", title: texts.amount, of: (row) => html`<strong>${row.amount === undefined ? texts.wholePayment : amountOf(row.amount, row.currency)}</strong>` };
+const shownOf = (row) => html`<strong>${row.amount === undefined ? texts.wholePayment : amountOf(row.amount, row.currency)}</strong>`;
+const amount = {
+  id: "amount", title: texts.amount,
+  of: (row) => (row.order_id ? html`<a title=${texts.openOrder} href=${hrefOf(["users", row.app, row.user_id, "orders", row.order_id])}>${shownOf(row)}</a>` : shownOf(row)),
+};
 const PAYMENT = [
-  { id: "order", title: texts.order, of: orderOf },
   { id: "platform", title: texts.platform, of: (row) => PLATFORMS[row.platform] },
   { id: "payment", title: texts.payment, of: (row) => html`<${Id} value=${row.payment_id} />` },
   { id: "user", title: texts.user, of: (row) => html`<${UserLink} app=${row.app} user=${row.user_id} />` },
@@ -30,7 +32,7 @@ const DISPUTES = [
   amount,
   { id: "state", title: texts.status, of: (row) => html`<${Badge} state=${row.state} text=${texts.disputeStates[row.state]} tone=${row.state === "won" ? "good" : row.state === "lost" ? "bad" : "waiting"} />` },
   { id: "due", title: texts.due, of: (row) => html`<${Time} at=${row.evidence_due_at} />` },
-  ...PAYMENT,
+  ...PAYMENT.filter(({ id }) => id !== "payment"),
   { id: "dispute", title: texts.dispute, of: (row) => html`<${Id} value=${row.dispute_id} />` },
   { id: "opened", title: texts.opened, of: (row) => html`<${Time} at=${row.opened_at} />` },
 ];

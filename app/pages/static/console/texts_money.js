@@ -6,7 +6,7 @@ export const MONEY_TEXTS = {
     card: "Card", wallet: "Wallet", product: "Product", noProduct: "Without a product", amount: "Amount", status: "Status", platformId: "Id at the platform", user: "User", created: "Created", ends: "Period ends",
     withdrawId: "Id of the app", batchId: "Our id", reason: "Reason", settle: "Settle", settleText: "The platform does not know the result any more. Check its activity there before you state the outcome of the withdrawal.",
     outcome: "Outcome", wasPaid: "It was paid", wasNotPaid: "It was not paid",
-    order: "Order", openOrder: "Show order", payment: "Payment", wholePayment: "All of it", by: "By", refundedAt: "Refunded", dispute: "Dispute", opened: "Opened", due: "Evidence until",
+    openOrder: "Show the order", payment: "Payment", wholePayment: "All of it", by: "By", refundedAt: "Refunded", dispute: "Dispute", opened: "Opened", due: "Evidence until",
     refundsLead: "Money that went back to users. Refunds of the platforms are listed once they are reported.", noRefunds: "No refunds. Those by operators, by this server, at the platform and by banks will be listed here.",
     disputesLead: "Payments that users dispute at their bank or the platform. Send evidence there before the deadline.", noDisputes: "No disputes. Each will be listed here with the deadline for evidence.",
     refundStates: { pending: "In progress", made: "Refunded", failed: "Failed" }, refundedBy: { operator: "Operator", bank: "Bank", other: "Server or platform" },
