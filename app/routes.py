@@ -20,6 +20,8 @@ from app.admin.money.ledger import LEDGER_ROUTES
 from app.admin.money.mismatches import MISMATCH_ROUTES
 from app.admin.money.orders import ORDER_ROUTES
 from app.admin.money.platforms import PLATFORM_ROUTES
+from app.admin.money.reversals import REVERSAL_ROUTES
+from app.admin.money.sales import SALES_ROUTES
 from app.admin.money.withdrawals import ADMIN_WITHDRAWAL_ROUTES
 from app.admin.operators import OPERATOR_ROUTES
 from app.admin.overview import OVERVIEW_ROUTES
@@ -62,6 +64,7 @@ from app.pages.talk import TALK_ROUTES
 from app.payments.cards.routes import CARD_ROUTES
 from app.payments.wallet.routes import WALLET_ROUTES
 from app.predictions.routes import PREDICTION_ROUTES
+from app.refunds.endpoints import REFUND_ROUTES
 from app.settings import Settings
 from app.webhooks import SOURCES, WEBHOOK_ROUTES
 from app.withdrawals.routes import WITHDRAWAL_ROUTES
@@ -134,11 +137,14 @@ INTERFACE: list[Endpoint] = [
     *USER_SEARCH_ROUTES,
     *USER_HISTORY_ROUTES,
     *USER_ORDER_ROUTES,
+    *REFUND_ROUTES,
     *USER_ACTION_ROUTES,
     *USER_BAN_ROUTES,
     *USER_STREAM_ROUTES,
     *CONVERSATION_ROUTES,
     *ORDER_ROUTES,
+    *REVERSAL_ROUTES,
+    *SALES_ROUTES,
     *LEDGER_ROUTES,
     *COST_ROUTES,
     *ENGAGEMENT_ROUTES,

@@ -9,7 +9,7 @@ from app.services import Services
 from storage.assets import ledger
 from storage.assets.entries import Channel, Entry
 from storage.events.outbox import PurchaseEvent
-from storage.payments import mismatches
+from storage.payments import mismatches, sales_days
 from storage.postgres.database import Connection
 from streams.wire.money import Money
 
@@ -44,7 +44,7 @@ class Posting:
 
     async def report(self, purchase: PurchaseEvent) -> None:
         """Report a payment or a refund to the app's event sinks."""
-        await self.services.sinks.report(self.conn, self.app_id, purchase, now=self.now)
+        await report_purchase(self.services, self.conn, self.app_id, purchase, now=self.now)
 
     async def compare_paid(self, platform: str, sale_id: str, *, paid: Money, expected: Sequence[Money]) -> None:
         """Record a mismatch if the amount of a sale is none of those expected."""
@@ -55,6 +55,16 @@ class Posting:
             platform=platform, kind="amount_differs", subject=sale_id,
             detail=f"{paid} were paid instead of {expected[0]}", now=self.now,
         )  # fmt: skip
+
+
+async def report_purchase(
+    services: Services, conn: Connection, app_id: str, purchase: PurchaseEvent, *, now: datetime
+) -> None:
+    """Report a payment or a refund to the app's event sinks, and add it to the sums of the day."""
+    await services.sinks.report(conn, app_id, purchase, now=now)
+    await sales_days.add(
+        conn, app_id, kind=purchase.kind, money=Money(purchase.amount, purchase.currency.upper()), now=now
+    )
 
 
 async def begin_posting(

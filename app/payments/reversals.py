@@ -12,6 +12,7 @@ from typing import Literal
 from app.payments.posting import Posting
 from storage.assets import entries as asset_entries
 from storage.assets.entries import Entry
+from storage.payments import reversal_lists
 from storage.payments import reversals as stored_reversals
 from storage.payments.reversals import Reversal
 from streams.wire.money import Money
@@ -132,6 +133,8 @@ class Payment:
     """Whether the platform says that nothing is left of it, even if it does not say by what."""
     refunded_at: datetime | None = None
     """When it became so, if that is known."""
+    order_id: str = ""
+    """The platform's id of the order or of the subscription."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +157,19 @@ async def store_reversals(posting: Posting, payment: Payment) -> tuple[Lost, Los
     if not (stored or reported or payment.is_refunded):
         return before, before
     for reversal in reported:
-        await stored_reversals.put(conn, app_id, platform=platform, reversal=reversal)
+        await _put(posting, payment, reversal)
     stored = await stored_reversals.of_payments(conn, app_id, platform=platform, payment_ids=[payment_id])
     if await _store_unnamed(posting, payment, stored):
         stored = await stored_reversals.of_payments(conn, app_id, platform=platform, payment_ids=[payment_id])
     return before, lost_of(payment.money, stored)
+
+
+async def _put(posting: Posting, payment: Payment, reversal: Reversal) -> None:
+    conn, app_id, platform = posting.conn, posting.app_id, payment.platform
+    await stored_reversals.put(conn, app_id, platform=platform, reversal=reversal)
+    await reversal_lists.put_details(
+        conn, app_id, posting.uid, platform=platform, order_id=payment.order_id, reversal=reversal
+    )
 
 
 async def _store_unnamed(posting: Posting, payment: Payment, stored: Sequence[Reversal]) -> bool:
@@ -184,7 +195,7 @@ async def _store_unnamed(posting: Posting, payment: Payment, stored: Sequence[Re
     if wanted:
         at = payment.refunded_at or posting.now if unnamed is None else unnamed.happened_at
         refund = Reversal(payment_id, payment_id, "refund", wanted, paid.currency, "taken", at, 0)
-        await stored_reversals.put(posting.conn, posting.app_id, platform=payment.platform, reversal=refund)
+        await _put(posting, payment, refund)
     return True
 
 

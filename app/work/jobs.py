@@ -22,6 +22,7 @@ from app.payments.wallet.reconciliation import reconcile_wallet, reconcile_walle
 from app.payments.wallet.refunds import refund_order
 from app.payments.wallet.replaced import end_replaced
 from app.predictions.following import cancel_prediction, follow_prediction
+from app.refunds.making import finish_refund
 from app.services import Services
 from app.webhooks import SOURCES, compare_events, find_missed_events
 from app.withdrawals.payouts import check_payouts, pay_out
@@ -50,6 +51,7 @@ from storage.payments.cards.refunds import RefundCard
 from storage.payments.cards.subscriptions import EndSecondCardSubscription
 from storage.payments.endings import EndSubscriptions
 from storage.payments.missed_events import CompareEvents, FindMissedEvents
+from storage.payments.operator_refunds import MakeRefund
 from storage.payments.wallet.reconciliation import ReconcileWallet, ReconcileWallets
 from storage.payments.wallet.refunds import RefundOrder
 from storage.payments.wallet.subscriptions import EndReplacedSubscription
@@ -111,6 +113,7 @@ JOBS: Sequence[JobRow[Any]] = (
     JobRow(EndReplacedSubscription, end_replaced),
     JobRow(RefundOrder, refund_order),
     JobRow(RefundCard, refund_card),
+    JobRow(MakeRefund, finish_refund),
     JobRow(EndSubscriptions, end_subscriptions),
     JobRow(EndSecondCardSubscription, end_second_card),
     JobRow(PayOut, pay_out),

@@ -13,7 +13,7 @@ ROOT = "root"
 """The actor of changes with the root token."""
 OPERATOR = "operator"
 """The kind of subject for changes of operators and their tokens."""
-SUBJECTS = frozenset({OPERATOR, "job", "mismatch", "suppression", "user", "webhook", "withdrawal"})
+SUBJECTS = frozenset({OPERATOR, "job", "mismatch", "order", "suppression", "user", "webhook", "withdrawal"})
 """The kinds of subjects that are not configs."""
 Action = Literal[
     "asset.adjust",
@@ -32,6 +32,7 @@ Action = Literal[
     "operator.remove",
     "operator.rotate",
     "operator.sign_in",
+    "order.refund",
     "stream.cancel",
     "suppression.add",
     "suppression.remove",

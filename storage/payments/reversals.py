@@ -1,7 +1,7 @@
 """What takes payments back: their refunds, reversals and disputes, as the platforms report them."""
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
@@ -40,6 +40,10 @@ class Reversal:
     """When it began, by the platform."""
     version: int
     """A newer state has a greater number, that of `version_at`."""
+    status: str = field(default="", compare=False, metadata={"is_detail": True})
+    """The state as the platform names it. This and the next field are only stored for lists."""
+    due_at: datetime | None = field(default=None, compare=False, metadata={"is_detail": True})
+    """Until when the platform takes evidence for a dispute."""
 
     @property
     def changed_at(self) -> datetime:
@@ -47,7 +51,8 @@ class Reversal:
         return _EPOCH + self.version // 2 * _MILLISECOND
 
 
-_COLUMNS = ", ".join(field.name for field in fields(Reversal))
+_NAMES = tuple(each.name for each in fields(Reversal) if "is_detail" not in each.metadata)
+_COLUMNS = ", ".join(_NAMES)
 _PUT = f"""
 insert into payment_reversals (app_id, platform, {_COLUMNS}) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 on conflict (app_id, platform, payment_id, reversal_id) do update set
@@ -65,7 +70,7 @@ async def put(conn: Connection, app_id: str, *, platform: str, reversal: Reversa
 
     A list of refunds does not say which are reversals, so one that is known as a reversal stays one.
     """
-    await conn.execute(_PUT, app_id, platform, *astuple(reversal))
+    await conn.execute(_PUT, app_id, platform, *(getattr(reversal, name) for name in _NAMES))
 
 
 _REMOVE = """

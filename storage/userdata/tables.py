@@ -221,6 +221,14 @@ USER_TABLES: Sequence[UserTable] = (
         restriction=Restriction("a subscription with a card renews: cancel it first", HAS_RENEWING),
         kept="subscriptions with a card: the product, and from when to when",
     ),
+    UserTable(
+        "operator_refunds",
+        exported=rows("""
+            select platform, order_id, payment_id, refund_id, amount, currency, state, created_at
+            from operator_refunds where app_id = $1 and uid = $2 order by row_id"""),
+        kept="the purchase history: refunds that operators have asked for",
+    ),
+    UserTable("reversal_details", kept="the purchase history: refunds and disputes of payments"),
     UserTable("card_sales", kept="which of these payments were refunded"),
     UserTable("card_payment_details", erased=OWN),
     UserTable("card_customers", erased=OWN),

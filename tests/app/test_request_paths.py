@@ -129,7 +129,7 @@ async def server(databases: Databases, tmp_path) -> AsyncIterator[Server]:
         (login, 30, 0),
         (conversation, 55, 4),
         (wallet_order, 45, 0),
-        (wallet_webhook, 47, 0),
+        (wallet_webhook, 48, 0),
         (board_upload, 30, 0),
         (mail, 45, 2),
     ],

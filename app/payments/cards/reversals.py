@@ -13,7 +13,7 @@ from app.payments.reversals import Payment, apply_reversals
 from storage.assets import entries as asset_entries
 from storage.assets.entries import Channel
 from storage.configs.kinds.cardpay import CARDPAY
-from storage.payments import mismatches
+from storage.payments import mismatches, operator_refunds
 from storage.payments.cards import refunds as card_refunds
 from storage.payments.cards import sales as card_sales
 from storage.payments.cards.sales import CardSale
@@ -67,7 +67,11 @@ class Reversals:
         at = datetime.fromtimestamp(found.created, UTC)
         # A status may change to any other, and the objects do not say when: the newest list is right.
         version = version_at(self.read_at)
-        return Reversal(intent_id, found.id, kind, money.amount, money.currency, state, at, version)
+        due_by = found.evidence_details.due_by if isinstance(found, Dispute) else None
+        return Reversal(
+            intent_id, found.id, kind, money.amount, money.currency, state, at, version,
+            status=found.status or "", due_at=datetime.fromtimestamp(due_by, UTC) if due_by else None,
+        )  # fmt: skip
 
 
 async def sync_reversals(platform: CardPlatform, intent_id: str, *, channel: Channel) -> None:
@@ -115,7 +119,8 @@ async def _sync_invoice(platform: CardPlatform, invoice_id: str | None, *, chann
 async def _apply_reversals(posting: Posting, sale: CardSale, intent_id: str, read: Reversals) -> None:
     """Take back or restore what a sale has granted, and report that. Of a sale without a grant, only report it."""
     granted = await asset_entries.find(posting.conn, posting.app_id, key=sale.key)
-    payment = Payment(CARDPAY.name, intent_id, read.money, read.of(intent_id))
+    order_id = sale.subscription_id or intent_id
+    payment = Payment(CARDPAY.name, intent_id, read.money, read.of(intent_id), order_id=order_id)
     change = await apply_reversals(posting, payment, granted)
     if change is None or (granted is None and change.kind == "refund" and sale.reversed_by is not None):
         return
@@ -124,13 +129,16 @@ async def _apply_reversals(posting: Posting, sale: CardSale, intent_id: str, rea
 
 
 async def _report_failed(posting: Posting, sale: CardSale, refunds: Sequence[Refund]) -> None:
-    """Tell operators of a refund that we have made, and that has failed later."""
+    """Tell operators of a refund that we have made, or one of them has asked for, and that has failed later."""
+    conn, app_id = posting.conn, posting.app_id
     for refund in refunds:
-        if refund.status in _FAILED and await card_refunds.set_failed(
-            posting.conn, posting.app_id, refund_id=refund.id, problem=refund.status or ""
-        ):
+        if refund.status is None or refund.status not in _FAILED:
+            continue
+        problem = {"refund_id": refund.id, "problem": refund.status}
+        is_ours = await card_refunds.set_failed(conn, app_id, **problem)
+        if is_ours or await operator_refunds.set_failed_later(conn, app_id, **problem):
             await mismatches.add(
-                posting.conn, posting.app_id,
+                conn, app_id,
                 platform=CARDPAY.name, kind="refund_failed", subject=sale.sale_id,
                 detail=f"{money_of(refund.amount, refund.currency)}: {refund.status}", now=posting.now,
             )  # fmt: skip

@@ -28,7 +28,7 @@ from vendors.payments.paypal.refunds import Refund
 
 COMPLETED = "COMPLETED"
 APPROVED = "APPROVED"
-_PAID = frozenset({"COMPLETED", "PARTIALLY_REFUNDED", "REFUNDED"})
+PAID = frozenset({"COMPLETED", "PARTIALLY_REFUNDED", "REFUNDED"})
 """The states of captures that were paid."""
 _REFUNDED = "REFUNDED"
 _CHARGED_BACK = "CHARGEBACK"
@@ -171,7 +171,7 @@ def status_of(order: WalletOrder, read: Order | None) -> str:
     if read.status != COMPLETED:
         return read.status
     states = {capture.status for capture in read.captures}
-    if states & _PAID:
+    if states & PAID:
         return COMPLETED
     return VOIDED if states and states <= {"DECLINED", "FAILED"} else APPROVED
 
@@ -183,7 +183,7 @@ async def _post_capture(
 
     A capture of another amount than was ordered grants nothing. It is left to operators, who refund it.
     """
-    if capture.status not in _PAID:
+    if capture.status not in PAID:
         return
     paid = capture.amount or order.price
     granted = _grant(posting, order, capture) if paid == order.price else None
@@ -196,6 +196,7 @@ async def _post_capture(
     payment = Payment(
         PLATFORM, capture.id, paid, reported,
         is_refunded=capture.status == _REFUNDED, refunded_at=capture.update_time,
+        order_id=order.order_id or "",
     )  # fmt: skip
     change = await apply_reversals(posting, payment, granted, name=capture.id)
     if change is not None:

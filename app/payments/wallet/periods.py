@@ -92,7 +92,7 @@ async def post_reversals(posting: Posting, row: WalletSubscription, read: Revers
         reversed_ = Payment(
             PLATFORM, payment.id, payment.amount, read.reported,
             is_refunded=payment.status == _REFUNDED and row.superseded_at is None,
-            refunded_at=read.refunded_at.get(payment.id),
+            refunded_at=read.refunded_at.get(payment.id), order_id=row.platform_id,
         )  # fmt: skip
         if row.superseded_at is not None:
             await store_reversals(posting, reversed_)

@@ -6,13 +6,14 @@ from datetime import timedelta
 
 import structlog
 
+from app.payments.posting import report_purchase
 from app.payments.reversals import lost_of
 from app.payments.wallet.reversals import reversal_of
 from app.payments.wallet.wallet import PLATFORM, account_of, is_final, none_if_gone
 from app.services import Services
 from storage.events.outbox import PurchaseEvent
 from storage.jobs.jobs import enqueue
-from storage.payments import mismatches
+from storage.payments import mismatches, operator_refunds
 from storage.payments import reversals as stored_reversals
 from storage.payments.mismatches import MismatchKind
 from storage.payments.reversals import Reversal, ReversalState
@@ -96,7 +97,7 @@ async def _make(
         is_new = await wallet_refunds.set_done(conn, app_id, row_id=refund.row_id, refund_id=refund_id)
         if is_new and purchase is not None:
             event = purchase(refund, refund_id)
-            await services.sinks.report(conn, app_id, event, now=services.clock.now(app_id))
+            await report_purchase(services, conn, app_id, event, now=services.clock.now(app_id))
 
 
 async def _reduce(
@@ -162,13 +163,16 @@ async def left_after(
 
 
 async def refunded_of(conn: Connection, app_id: str, payment_id: str, paid: Money) -> Money:
-    """Return how much of a payment is or will be refunded, by us or as the platform reports.
+    """Return how much of a payment is or will be refunded, by us, by operators, or as the platform reports.
 
     What is disputed counts: the payer may get it from the platform.
     """
     stored = await _reversals_of(conn, app_id, payment_id)
     unreported = await wallet_refunds.unreported(conn, app_id, sale_id=payment_id, currency=paid.currency)
-    return Money(lost_of(paid, stored).gone, paid.currency) + unreported
+    of_operators = await operator_refunds.unreported(
+        conn, app_id, platform=PLATFORM, payment_id=payment_id, currency=paid.currency
+    )
+    return Money(lost_of(paid, stored).gone, paid.currency) + unreported + of_operators
 
 
 async def is_disputed(conn: Connection, app_id: str, payment_id: str) -> bool:

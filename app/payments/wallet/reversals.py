@@ -32,6 +32,7 @@ def reversal_of(refund: Refund, payment_id: str, *, is_reversal: bool = False) -
         "undone" if is_undone else "taken",
         at,
         version_at(refund.update_time or at, is_later=is_undone),
+        status=refund.status,
     )
 
 
@@ -39,7 +40,10 @@ def disputes_of(dispute: Dispute) -> Sequence[Reversal]:
     """Return a dispute for each payment that it is about."""
     opened_at = dispute.create_time or dispute.update_time or _EPOCH
     version = version_at(dispute.update_time or opened_at, is_later=dispute.state != "open")
-    whole = Reversal("", dispute.dispute_id, "dispute", None, None, _STATES[dispute.state], opened_at, version)
+    whole = Reversal(
+        "", dispute.dispute_id, "dispute", None, None, _STATES[dispute.state], opened_at, version,
+        status=dispute.status, due_at=dispute.seller_response_due_date,
+    )  # fmt: skip
     return [
         replace(whole, payment_id=payment_id)
         if amount is None

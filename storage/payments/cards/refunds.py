@@ -64,6 +64,19 @@ async def get(conn: Connection, app_id: str, *, row_id: str) -> CardRefund:
     return CardRefund(**one(await conn.fetchrow(find, app_id, row_id)))
 
 
+_REFUNDING = """
+select exists (
+    select from card_sales join card_refunds using (app_id, config, sale_id)
+    where card_sales.app_id = $1 and card_sales.intent_id = $2 and card_refunds.state = 'pending')
+"""
+
+
+async def is_refunding(conn: Connection, app_id: str, *, intent_id: str) -> bool:
+    """Return whether a refund of a payment is stored that is not made yet."""
+    found: bool = await conn.fetchval(_REFUNDING, app_id, intent_id)
+    return found
+
+
 _MADE = """
 update card_refunds set state = 'made', refund_id = $3 where app_id = $1 and row_id = $2 and state = 'pending'
 """

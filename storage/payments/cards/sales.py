@@ -60,6 +60,15 @@ async def of_intent(conn: Connection, app_id: str, *, config: str, intent_id: st
     return None if row is None else CardSale(**row)
 
 
+_INTENT = "select intent_id from card_sales where app_id = $1 and config = $2 and sale_id = $3"
+
+
+async def intent_of(conn: Connection, app_id: str, *, config: str, sale_id: str) -> str | None:
+    """Return the payment of a sale. `None`: it has none, or does not exist."""
+    intent: str | None = await conn.fetchval(_INTENT, app_id, config, sale_id)
+    return intent
+
+
 _SET_REVERSED = "update card_sales set reversed_by = $4 where app_id = $1 and config = $2 and sale_id = $3"
 
 

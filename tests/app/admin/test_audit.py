@@ -45,6 +45,10 @@ ELSEWHERE = {
     ("POST", "/admin/api/jobs/held/retry"): "tests/app/admin/test_jobs.py",
     ("POST", "/admin/api/jobs/held/drop"): "tests/app/admin/test_jobs.py",
     ("POST", "/admin/api/payments/mismatches/{mismatch_id}/resolve"): "tests/app/admin/test_mismatches.py",
+    (
+        "POST",
+        "/admin/api/users/{app}/{user_id}/orders/{order}/refund",
+    ): "tests/app/payments/wallet/refunds/test_operator_refunds.py",
 }
 """Rows whose entry in the audit log is tested with what they need, such as a running stream."""
 

@@ -257,7 +257,7 @@ async def test_guesses_from_an_address_over_its_limit_cost_no_query_each(server:
         ("action=nope", "action must be one of "),
         (
             "kind=nope",
-            "kind nope is neither a config kind nor one of job, mismatch, operator, suppression, user, webhook, ",
+            "kind nope is neither a config kind nor one of job, mismatch, operator, order, suppression, user, ",
         ),
     ],
 )

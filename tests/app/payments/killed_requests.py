@@ -13,26 +13,28 @@ from aiohttp import ClientError
 from tests.app.payments.wallet.wallets import Wallet
 from tests.waiting import until
 
-_LOGIC = "app.payments."
+_LOGIC = ("app.payments.", "app.refunds.")
 
 
-async def kill_request(wallet: Wallet, request: Coroutine[Any, Any, None]) -> None:
+async def kill_request(wallet: Wallet, request: Coroutine[Any, Any, None], *, path: str = "") -> None:
     """Start a request or job, and cancel what handles it as soon as the platform was called.
 
-    The platform answers later than that. If it is not called, the request is completed.
+    `path` is the end of the path of that call. Default: of any. The platform answers later than that. If it is not
+    called, the request is completed.
     """
-    before = _calls(wallet)
+    before = _calls(wallet, path)
     running = asyncio.ensure_future(request)  # noqa: TID251
-    await until(lambda: running.done() or _calls(wallet) > before)
+    await until(lambda: running.done() or _calls(wallet, path) > before)
     for task in _handlers():
         task.cancel()
     with suppress(ClientError, asyncio.CancelledError, AssertionError):
         await running
 
 
-def _calls(wallet: Wallet) -> int:
+def _calls(wallet: Wallet, path: str) -> int:
     """How often the platform was called, except for access tokens."""
-    return sum(bool(call.asked.get("path")) for call in wallet.sandbox.bill.since(0) if call.asked)
+    paths = [call.asked.get("path") or "" for call in wallet.sandbox.bill.since(0) if call.asked]
+    return sum(bool(found) and found.endswith(path) for found in paths)
 
 
 def _handlers() -> Iterator[asyncio.Task[Any]]:

@@ -44,6 +44,8 @@ class Dispute(PayPalObject):
     dispute_outcome: _Outcome = _Outcome()
     create_time: Moment | None = None
     update_time: Moment | None = None
+    seller_response_due_date: Moment | None = None
+    """Until when the merchant can answer."""
 
     @property
     def state(self) -> DisputeState:

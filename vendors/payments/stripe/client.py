@@ -192,9 +192,11 @@ class Stripe(StripeCalls):
         query: Mapping[str, Value] = {"payment_intent": intent, "limit": _PAGE}
         return (await self.get("refunds", query, Page[Refund])).data
 
-    async def refund(self, key: str, intent: str, *, metadata: Mapping[str, str]) -> Refund:
-        """Refund what is left of a payment. Error: `charge_already_refunded`."""
-        fields: Mapping[str, Value] = {"payment_intent": intent, "metadata": metadata}
+    async def refund(
+        self, key: str, intent: str, *, amount: int | None = None, metadata: Mapping[str, str]
+    ) -> Refund:
+        """Refund a part of a payment, or what is left of it. Error: `charge_already_refunded`."""
+        fields: Mapping[str, Value] = {"payment_intent": intent, "amount": amount, "metadata": metadata}
         return await self.post("refunds", key, fields, Refund)
 
     async def disputes(self, intent: str) -> list[Dispute]:

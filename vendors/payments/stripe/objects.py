@@ -227,6 +227,11 @@ class Refund(VendorObject):
     payment_intent: Id = None
 
 
+class _Evidence(VendorObject):
+    due_by: int | None = None
+    """Until when evidence is taken, in Unix seconds. 0 if the bank takes none."""
+
+
 class Dispute(VendorObject):
     id: str
     amount: int
@@ -235,6 +240,7 @@ class Dispute(VendorObject):
     status: str
     created: int
     payment_intent: Id = None
+    evidence_details: _Evidence = _Evidence()
 
 
 class _EventData(VendorObject):

@@ -67,4 +67,4 @@ function FieldOf({ field, value, onInput }) {
 const utf8 = (text) => String.fromCharCode(...new TextEncoder().encode(text));
 
 /** Calls the admin API with a reason, which the audit log stores. */
-export const writeWith = (reason, method, path, body) => write(method, path, body, reason ? { "X-Parley-Reason": utf8(reason) } : {});
+export const writeWith = (reason, method, path, body, headers = {}) => write(method, path, body, { ...headers, ...(reason && { "X-Parley-Reason": utf8(reason) }) });

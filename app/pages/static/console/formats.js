@@ -29,3 +29,15 @@ export function durationOf(seconds) {
   const [size, unit] = seconds < 60 ? [1, "s"] : seconds < 7_200 ? [60, "min"] : seconds < 172_800 ? [3_600, "h"] : [86_400, "d"];
   return `${Math.round(seconds / size)}\u00a0${unit}`;
 }
+
+const digitsOf = (currency) => new Intl.NumberFormat(undefined, { style: "currency", currency }).resolvedOptions().maximumFractionDigits;
+
+/** Returns minor units as a decimal number to edit: `199`, `usd` is `1.99`. */
+export const majorOf = (amount, currency) => (amount / 10 ** digitsOf(currency)).toFixed(digitsOf(currency));
+
+/** Returns the minor units of a typed number, with a point or a comma, or `NaN`. */
+export function minorOf(text, currency) {
+  const digits = digitsOf(currency);
+  const [, whole, part = ""] = /^\s*(\d{1,15})(?:[.,](\d*))?\s*$/.exec(text) ?? [];
+  return whole === undefined || part.length > digits ? NaN : Number(whole + part.padEnd(digits, "0"));
+}

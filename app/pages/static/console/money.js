@@ -6,7 +6,10 @@ import { read } from "./api.js";
 import { amountOf } from "./formats.js";
 import { appFilter, List, stateFilter } from "./list.js";
 import { Badge, Id, Note, Tabs, Time } from "./parts.js";
+import { Refund } from "./refund.js";
+import { Disputes, Refunds } from "./reversals.js";
 import { hrefOf } from "./route.js";
+import { Sales } from "./sales.js";
 import { Table } from "./table.js";
 import { TEXTS } from "./texts.js";
 import { UserLink } from "./users.js";
@@ -51,10 +54,12 @@ function Settled({ row }) {
 const platformFilter = { id: "platform", title: texts.platform, options: PLATFORMS };
 
 const LISTS = {
-  orders: ({ route, apps }) => html`<${List} label=${texts.tabs.orders} parts=${["money", "orders"]} route=${route} path="/payments/orders" field="orders" columns=${ORDERS} keyOf=${(row) => row.row_id}
-    filters=${[appFilter(apps), platformFilter, stateFilter(texts.status, ["CREATED", "APPROVED", "COMPLETED", "VOIDED", "succeeded", "requires_payment_method", "requires_action", "canceled", "abandoned"])]} />`,
+  orders: Payments,
   subscriptions: ({ route, apps }) => html`<${List} label=${texts.tabs.subscriptions} parts=${["money", "subscriptions"]} route=${route} path="/payments/subscriptions" field="orders" columns=${SUBSCRIPTIONS}
     keyOf=${(row) => row.row_id} filters=${[appFilter(apps), platformFilter, stateFilter(texts.status, ["ACTIVE", "SUSPENDED", "CANCELLED", "EXPIRED", "trialing", "past_due", "canceled", "incomplete"])]} />`,
+  sales: Sales,
+  refunds: Refunds,
+  disputes: Disputes,
   withdrawals: Withdrawals,
   mismatches: Mismatches,
   webhooks: WebhookList,
@@ -68,6 +73,16 @@ export function Money({ route, apps, canEdit }) {
   return html`<div><header class="head"><h1>${TEXTS.money}</h1></header>
     <${Tabs} label=${TEXTS.money} current=${tab} tabs=${Object.keys(LISTS).map((id) => [id, texts.tabs[id], hrefOf(["money", id])])} />
     <${Shown} key=${tab} route=${route} apps=${apps} canEdit=${canEdit} /></div>`;
+}
+
+const ORDER_STATES = ["CREATED", "APPROVED", "COMPLETED", "VOIDED", "succeeded", "requires_payment_method", "requires_action", "canceled", "abandoned"];
+
+function Payments({ route, apps, canEdit }) {
+  const [done, setDone] = useState({ count: 0 });
+  const refund = { id: "actions", title: "", of: (row) => canEdit && html`<${Refund} order=${row} onDone=${(text) => setDone({ text, count: done.count + 1 })} />` };
+  return html`${done.text && html`<p class="good" role="status">${done.text}</p>`}
+    <${List} key=${done.count} label=${texts.tabs.orders} parts=${["money", "orders"]} route=${route} path="/payments/orders" field="orders" columns=${[...ORDERS, refund]} keyOf=${(row) => row.row_id}
+      filters=${[appFilter(apps), platformFilter, stateFilter(texts.status, ORDER_STATES)]} />`;
 }
 
 function Withdrawals({ route, apps, canEdit }) {

@@ -1,10 +1,11 @@
 // One payment or subscription of a person: its outcome, what to do, and all its traces.
 
-import { html } from "../vendor/preact.js";
+import { html, useState } from "../vendor/preact.js";
 import { read, userPath } from "./api.js";
 import { amountOf } from "./formats.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Badge, Crumbs, Facts, Id, Note, Time } from "./parts.js";
+import { Refund } from "./refund.js";
 import { hrefOf } from "./route.js";
 import { Table } from "./table.js";
 import { TEXTS } from "./texts.js";
@@ -28,20 +29,27 @@ const WEBHOOKS = [
   { id: "error", title: texts.error, of: (row) => row.error ?? "" },
 ];
 
-export function Order({ route }) {
+export function Order({ route, canEdit }) {
   const [app, user, , order] = route.parts;
   const path = `${userPath(app, user)}/orders/${encodeURIComponent(order)}`;
+  const [done, setDone] = useState("");
   const state = useLoaded(() => read(path), [path]);
-  return html`<${Loaded} state=${state}>${(trace) => html`<${Trace} ...${{ app, user, trace }} />`}<//>`;
+  const refunded = (text) => {
+    setDone(text);
+    state.reload();
+  };
+  return html`<${Loaded} state=${state}>${(trace) => html`<${Trace} ...${{ app, user, trace, done, canEdit, refunded }} />`}<//>`;
 }
 
-function Trace({ app, user, trace }) {
+function Trace({ app, user, trace, done, canEdit, refunded }) {
   const { order, verdict } = trace;
   const verdictTexts = texts.verdicts[verdict];
   return html`
     <${Crumbs} steps=${[[TEXTS.users, hrefOf(["users"], { app })], [`${user.slice(0, 8)}…`, userHref(app, user)], [order.amount === undefined ? texts.subscription : texts.order]]} />
     <header class="head"><h1>${order.product ?? texts.noProduct}</h1><${Badge} state=${order.status} />
-      ${order.amount !== undefined && html`<strong class="amount">${amountOf(order.amount, order.currency)}</strong>`}</header>
+      ${order.amount !== undefined && html`<strong class="amount">${amountOf(order.amount, order.currency)}</strong>`}
+      ${canEdit && html`<div class="actions"><${Refund} order=${order} onDone=${refunded} /></div>`}</header>
+    ${done && html`<p class="good" role="status">${done}</p>`}
     <${Note} tone=${TONES[verdict] ?? "bad"} title=${verdictTexts.title}>${verdictTexts.todo}<//>
     <div class="panel"><${Facts} rows=${[
       [texts.created, html`<${Time} at=${order.created_at} />`],

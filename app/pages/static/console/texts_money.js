@@ -2,16 +2,40 @@
 
 export const MONEY_TEXTS = {
   moneyPage: {
-    tabs: { orders: "Payments", subscriptions: "Subscriptions", withdrawals: "Withdrawals", mismatches: "Mismatches", webhooks: "Webhooks", ledger: "Ledger" },
+    tabs: { orders: "Payments", subscriptions: "Subscriptions", sales: "Sales", refunds: "Refunds", disputes: "Disputes", withdrawals: "Withdrawals", mismatches: "Mismatches", webhooks: "Webhooks", ledger: "Ledger" },
     card: "Card", wallet: "Wallet", product: "Product", noProduct: "Without a product", amount: "Amount", status: "Status", platformId: "Id at the platform", user: "User", created: "Created", ends: "Period ends",
     withdrawId: "Id of the app", batchId: "Our id", reason: "Reason", settle: "Settle", settleText: "The platform does not know the result any more. Check its activity there before you state the outcome of the withdrawal.",
     outcome: "Outcome", wasPaid: "It was paid", wasNotPaid: "It was not paid",
     mismatchLead: "Differences between this server and the platforms.", noMismatches: "Everything agrees.", state: "State", resolved: "Settled", openOnly: "Needs somebody", resolvedOnly: "Settled or repaired", repaired: "Repaired",
     resolve: "Mark as settled", resolveText: "Say in the reason what was done. The mismatch stays in the list, and does not need attention any more.", resolvedBy: (name) => `by ${name}`,
+    openOrder: "Show the order", payment: "Payment", wholePayment: "All of it", by: "By", refundedAt: "Refunded", dispute: "Dispute", opened: "Opened", due: "Evidence until",
+    refundsLead: "Money that went back to users. Refunds of the platforms are listed once they are reported.", noRefunds: "No refunds. Those by operators, by this server, at the platform and by banks will be listed here.",
+    disputesLead: "Payments that users dispute at their bank or the platform. Send evidence there before the deadline.", noDisputes: "No disputes. Each will be listed here with the deadline for evidence.",
+    refundStates: { pending: "In progress", made: "Refunded", failed: "Failed" }, refundedBy: { operator: "Operator", bank: "Bank", other: "Server or platform" },
+    disputeStates: { open: "Open", won: "Won", lost: "Lost", closed: "Closed" },
     found: "Found", platform: "Platform", kind: "Kind", subject: "Subject", detail: "Detail",
     ledgerLead: "What users own must follow from the entries of the ledger. The check rebuilds it from all entries, and changes nothing.", check: "Check the ledger", checking: "Checking…",
     agrees: "Everything that users own follows from the ledger.", differs: (count) => `${count} ${count === 1 ? "asset differs" : "assets differ"} from the ledger.`, soFar: "Nothing differs so far.",
     incomplete: "Not everything was checked. On the command line, python -m app verify ledger has no limit.",
+  },
+  refundDialog: {
+    refund: "Refund", title: "Refund a payment", amount: (currency) => `Amount in ${currency}`, confirm: (amount) => `Refund ${amount}`,
+    left: (left, paid) => (left === paid ? `${paid} were paid.` : `${paid} were paid, of which ${left} are left. What is disputed cannot be refunded.`),
+    nothing: (paid) => `Nothing of the ${paid} that were paid is left to refund.`, tooMuch: (left) => `An amount of at most ${left}.`,
+    whole: "The user gets all that is left. What the payment has granted is taken back, as far as it is not used.",
+    wholePeriod: "The user gets all that is left of the last payment, and the period that it has paid ends now. The subscription is not canceled: it renews until the user cancels it.",
+    part: "The user gets a part of the payment, and keeps what it has granted.",
+    states: {
+      made: (amount) => `${amount} were refunded.`, accepted: (amount) => `The platform has accepted the refund of ${amount}, and makes it later.`,
+      pending: (amount) => `The platform has not answered. The refund of ${amount} is repeated until its result is known, and made once.`,
+    },
+  },
+  salesPage: {
+    title: "Sales", range: "Period", days: (count) => `${count} days`, none: "Nobody has paid in this period. Payments and refunds of each day will be shown here.",
+    day: "Day (UTC)", payments: "Payments", paid: "Paid", refunds: "Refunds", refunded: "Refunded", table: "Show as a table",
+    of: (count) => `from ${count} ${count === 1 ? "payment" : "payments"}`, less: (amount) => `less ${amount} refunded`, most: (amount) => `at most ${amount} a day`,
+    chart: (currency, paid, refunded) => `Payments in ${currency} by day: ${paid} paid, ${refunded} refunded. The table below has each day.`,
+    bar: (day, paid, refunded) => `${day}: ${paid} paid, ${refunded} refunded`,
   },
   webhooksPage: {
     title: "Webhooks", received: "Received", worked: "Processed", source: "Source", status: "Status", event: "Event", delivery: "Delivery", config: "Config", error: "Error", body: "Body", headers: "Headers",

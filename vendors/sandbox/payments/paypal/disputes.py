@@ -4,7 +4,7 @@ The objects are those of customer_disputes_v1 of PayPal's OpenAPI.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -20,6 +20,7 @@ from vendors.sandbox.payments.paypal.wire import not_found
 _PATH = "/v1/customer/disputes"
 _PAGE = 10
 _MAX_PAGE = 50
+_ANSWER_FOR = timedelta(days=10)
 _LOST = frozenset({"RESOLVED_BUYER_FAVOUR", "ACCEPTED"})
 _WON = frozenset({"RESOLVED_SELLER_FAVOUR", "CANCELED_BY_BUYER", "DENIED"})
 
@@ -72,6 +73,7 @@ def to_object(merchant: Merchant, dispute: Dispute) -> dict[str, Any]:
     if dispute.refunded is not None:
         decided["amount_refunded"] = written(dispute.refunded)
     outcome = {"dispute_outcome": decided} if dispute.outcome else {}
+    due = {} if dispute.outcome else {"seller_response_due_date": _text(dispute.at + _ANSWER_FOR)}
     transaction = {
         "seller_transaction_id": dispute.payment.id,
         "create_time": _text(dispute.payment.at),
@@ -79,7 +81,7 @@ def to_object(merchant: Merchant, dispute: Dispute) -> dict[str, Any]:
         "gross_amount": written(dispute.payment.amount),
         "custom": dispute.payment.custom_id,
     }
-    return {**_summary(merchant, dispute), "disputed_transactions": [transaction], **outcome}
+    return {**_summary(merchant, dispute), "disputed_transactions": [transaction], **due, **outcome}
 
 
 def _summary(merchant: Merchant, dispute: Dispute) -> dict[str, Any]:

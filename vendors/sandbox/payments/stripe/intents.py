@@ -19,6 +19,9 @@ _CREATE = frozenset({
 })  # fmt: skip
 _OPEN = frozenset({"requires_payment_method", "requires_confirmation", "requires_action"})
 
+_EVIDENCE_S = 7 * 86_400
+"""How long evidence for a dispute is taken."""
+
 
 def create_payment(store: Store, params: Object) -> Object:
     unknown = sorted(params.keys() - _CREATE)
@@ -166,6 +169,7 @@ def open_dispute(store: Store, intent: Object, *, status: str, amount: int | Non
     dispute = store.new(
         "dispute", amount=made["amount"] if amount is None else amount, charge=made["id"],
         currency=made["currency"], payment_intent=intent["id"], reason="fraudulent", status=status,
+        evidence_details={"due_by": store.now() + _EVIDENCE_S, "has_evidence": False, "submission_count": 0},
     )  # fmt: skip
     store.emit("charge.dispute.created", dispute)
     return dispute
