@@ -102,6 +102,8 @@ def _queries(found: Mapping[str, str], size: Size) -> dict[tuple[str, str], Sequ
         ("/admin/api/payments/orders", "status"): ["succeeded", "COMPLETED", "requires_action", "VOIDED", MISSING],
         ("/admin/api/payments/subscriptions", "status"): ["active", "past_due", "SUSPENDED", MISSING],
         ("/admin/api/payments/mismatches", "kind"): ["missed_event", "amount_differs", "refund_failed"],
+        ("/admin/api/payments/sales", "first"): [(now - timedelta(days=360)).date().isoformat()],
+        ("/admin/api/payments/sales", "last"): [now.date().isoformat()],
         ("/admin/api/webhooks", "source"): ["cardpay", "payouts", "image_host"],
         ("/admin/api/events", "sink"): ["hook", "seldom", MISSING],
         ("/admin/api/login_failures", "request_id"): [found["request"], MISSING],

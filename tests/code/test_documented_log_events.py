@@ -20,6 +20,7 @@ AREAS = (
     "app/http/links.py",
     "app/platforms/*.py",
     "app/payments/**/*.py",
+    "app/refunds/*.py",
     "storage/availability.py",
     "storage/configs/store.py",
     "storage/withdrawals/results.py",
