@@ -33,9 +33,9 @@ function Period({ app, board, period, path, canEdit, steps }) {
   const at = `${path}/${encodeURIComponent(period)}`;
   const state = useLoaded(() => Promise.all([read(at), read(`${at}/ranks`)]), [at, changes]);
   const columns = [
-    { id: "rank", title: texts.rank, of: (row) => row.rank },
+    { id: "rank", title: texts.rank, number: true, of: (row) => row.rank },
     { id: "user", title: texts.user, of: (row) => html`<${UserLink} app=${app} user=${row.member} />` },
-    { id: "score", title: texts.score, of: (row) => row.score },
+    { id: "score", title: texts.score, number: true, of: (row) => row.score },
   ];
   const again = ({ reason }) => writeWith(reason, "POST", `${at}/rewards`, {});
   return html`<div><${Crumbs} steps=${[...steps, [board, hrefOf(["engagement", "boards", app, board])]]} />

@@ -38,7 +38,7 @@ const COLUMNS = [
   { id: "kind", title: TEXTS.list.kind, sorts: true, of: (row) => row.kind },
   { id: "app", title: TEXTS.list.app, sorts: true, of: (row) => row.app },
   { id: "state", title: texts.state, of: (row) => html`<${Reasons} row=${row} />` },
-  { id: "revision", title: texts.revision, of: (row) => row.revision },
+  { id: "revision", title: texts.revision, number: true, of: (row) => row.revision },
   { id: "author", title: texts.author, sorts: true, of: (row) => row.author },
   { id: "updated_at", title: texts.updated, sorts: true, of: (row) => dateOf(row.updated_at) },
 ];

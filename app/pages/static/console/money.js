@@ -20,7 +20,7 @@ const orderHref = (row) => hrefOf(["users", row.app, row.user_id, "orders", row.
 const PLATFORMS = [["cardpay", texts.card], ["walletpay", texts.wallet]];
 const ORDERS = [
   { id: "product", title: texts.product, of: (row) => html`<a href=${orderHref(row)}>${row.product ?? texts.noProduct}</a>` },
-  { id: "amount", title: texts.amount, of: (row) => amountOf(row.amount, row.currency) },
+  { id: "amount", title: texts.amount, number: true, of: (row) => amountOf(row.amount, row.currency) },
   { id: "status", title: texts.status, of: (row) => html`<${Badge} state=${row.status} />` },
   { id: "platform", title: texts.platform, of: (row) => Object.fromEntries(PLATFORMS)[row.platform] },
   { id: "platformId", title: texts.platformId, of: (row) => html`<${Id} value=${row.platform_id} />` },
@@ -29,7 +29,7 @@ const ORDERS = [
 ];
 const SUBSCRIPTIONS = ORDERS.map((column) => (column.id === "amount" ? { id: "ends", title: texts.ends, of: (row) => html`<${Time} at=${row.ends_at} />` } : column));
 const WITHDRAWALS = [
-  { id: "amount", title: texts.amount, of: (row) => html`<strong>${amountOf(row.amount, row.currency)}</strong>` },
+  { id: "amount", title: texts.amount, number: true, of: (row) => html`<strong>${amountOf(row.amount, row.currency)}</strong>` },
   { id: "state", title: texts.status, of: (row) => html`<${Badge} state=${row.state} />` },
   { id: "platform", title: texts.platform, of: (row) => row.platform },
   { id: "id", title: texts.withdrawId, of: (row) => html`<${Id} value=${row.withdraw_id} />` },

@@ -18,7 +18,7 @@ const ENTRIES = [
   { id: "at", title: texts.at, of: (row) => html`<${Time} at=${row.entered_at} />` },
   { id: "kind", title: texts.entry, of: (row) => html`<${Badge} state=${row.kind} />` },
   { id: "name", title: texts.asset, of: (row) => row.name },
-  { id: "quantity", title: texts.quantity, of: (row) => row.quantity },
+  { id: "quantity", title: texts.quantity, number: true, of: (row) => row.quantity },
   { id: "channel", title: texts.reportedBy, of: (row) => texts.channels[row.channel] ?? row.channel },
   { id: "key", title: texts.event, of: (row) => html`<code>${row.key}</code>` },
 ];

@@ -13,7 +13,7 @@ const PLATFORMS = { cardpay: texts.card, walletpay: texts.wallet };
 const platformFilter = { id: "platform", title: texts.platform, options: Object.entries(PLATFORMS) };
 const shownOf = (row) => html`<strong>${row.amount === undefined ? texts.wholePayment : amountOf(row.amount, row.currency)}</strong>`;
 const amount = {
-  id: "amount", title: texts.amount,
+  id: "amount", title: texts.amount, number: true,
   of: (row) => (row.order_id ? html`<a title=${texts.openOrder} href=${hrefOf(["users", row.app, row.user_id, "orders", row.order_id])}>${shownOf(row)}</a>` : shownOf(row)),
 };
 const PAYMENT = [

@@ -46,10 +46,10 @@ function currenciesOf({ first, last, sales }) {
 
 const columns = [
   { id: "day", title: texts.day, of: (row) => row.day },
-  { id: "payments", title: texts.payments, of: (row) => row.payments },
-  { id: "amount", title: texts.paid, of: (row) => amountOf(row.amount, row.currency) },
-  { id: "refunds", title: texts.refunds, of: (row) => row.refunds },
-  { id: "refunded", title: texts.refunded, of: (row) => amountOf(row.refunded, row.currency) },
+  { id: "payments", title: texts.payments, number: true, of: (row) => row.payments },
+  { id: "amount", title: texts.paid, number: true, of: (row) => amountOf(row.amount, row.currency) },
+  { id: "refunds", title: texts.refunds, number: true, of: (row) => row.refunds },
+  { id: "refunded", title: texts.refunded, number: true, of: (row) => amountOf(row.refunded, row.currency) },
 ];
 
 function Currency({ currency, rows, paid, refunded, payments }) {
