@@ -31,7 +31,7 @@ def _axe() -> str:
 
 
 async def check_accessibility(page: Page, *, all_violations: bool = False) -> None:
-    """Fail if axe-core reports a serious violation, or any at all, in the current state of the page, in dark or light mode.
+    """Fail if axe-core reports a serious violation, or any at all, in the page as it is now, in dark or light mode.
 
     The page is in light mode afterwards.
     """
