@@ -30,8 +30,8 @@ def _axe() -> str:
     return script.decode()
 
 
-async def check_accessibility(page: Page) -> None:
-    """Fail if axe-core reports a serious violation in the current state of the page, in dark or light mode.
+async def check_accessibility(page: Page, *, all_violations: bool = False) -> None:
+    """Fail if axe-core reports a serious violation, or any at all, in the page as it is now, in dark or light mode.
 
     The page is in light mode afterwards.
     """
@@ -39,5 +39,6 @@ async def check_accessibility(page: Page) -> None:
         await page.evaluate(_axe())
     for color_scheme, rules in (("dark", _RULES_OF_COLORS), ("light", None)):
         await page.emulate_media(color_scheme=color_scheme)
-        serious = [found for found in await page.evaluate(_RUN, rules) if found["impact"] in _SERIOUS]
-        assert not serious, "\n".join(f"{found['id']} in {color_scheme}: {found['where']}" for found in serious)
+        found = await page.evaluate(_RUN, rules)
+        violations = [each for each in found if all_violations or each["impact"] in _SERIOUS]
+        assert not violations, "\n".join(f"{each['id']} in {color_scheme}: {each['where']}" for each in violations)

@@ -7,6 +7,8 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -28,6 +30,7 @@ from tests.browser.controlled_vendor import ControlledVendor, running_controlled
 from tests.browser.page_faults import PageFaults
 from tests.browser.pictures import keep_picture
 from tests.browser.talk_page import TalkPage
+from tests.browser.used_operations import USED
 from tests.peers.vendor import Vendor, running_vendor
 from tests.running.another_server import another_server
 from tests.running.servers import ADMIN_TOKEN, MASTER_KEY, SERVER_KEY, Databases, Server, local_engines
@@ -52,11 +55,37 @@ expect.set_options(timeout=_TIMEOUT_MS)
 def pytest_configure_node(node) -> None:
     """Let all xdist workers use the engines of the main process, so that models are loaded once."""
     node.workerinput["engines"] = _engines(node.config)
+    node.workerinput["used_operations"] = str(USED.file)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let all processes of the run record in one file which operations the console uses."""
+    shared = getattr(config, "workerinput", {}).get("used_operations")
+    USED.file = Path(shared) if shared else Path(mkdtemp()) / "used_operations"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    USED.module = item.path.name
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Fail a run of all tests of the console whose pages have not called each operation for operators."""
+    config = session.config
+    selects = config.option.keyword or any("::" in each for each in config.args)
+    if hasattr(config, "workerinput") or exitstatus or selects:
+        return
+    if faults := USED.faults():
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        reporter = config.pluginmanager.get_plugin("terminalreporter")
+        assert reporter is not None
+        reporter.write_line("\n".join(["", *faults]), red=True)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     if _RUN in config.stash:
         config.stash[_RUN].close()
+    if USED.file is not None and not hasattr(config, "workerinput"):
+        rmtree(USED.file.parent)
 
 
 def _engines(config: pytest.Config) -> str:

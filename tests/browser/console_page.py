@@ -9,6 +9,7 @@ from playwright.async_api import Browser, Page
 from tests.browser.accessibility import check_accessibility
 from tests.browser.page_faults import PageFaults
 from tests.browser.pictures import keep_picture
+from tests.browser.used_operations import USED
 from tests.running.servers import Server
 
 SCRIPT = "<img src=x onerror=alert(1)>"
@@ -23,6 +24,7 @@ async def open_console(chromium: Browser, server: Server, faults: PageFaults) ->
     """Yield a page in a context of its own, whose faults are recorded."""
     context = await chromium.new_context(viewport={"width": 1_280, "height": 800}, locale="en-US")
     faults.watch(context, server.url.partition("//")[2])
+    USED.watch(context)
     yield await context.new_page()
     await context.close()
 
@@ -37,7 +39,7 @@ async def check(page: Page, name: str) -> None:
     await _fits(page, *_NARROWEST)
     for width, height in (_NARROW, _WIDE):
         await _fits(page, width, height)
-        await check_accessibility(page)
+        await check_accessibility(page, all_violations=True)
         await keep_picture(page, f"console-{name}-{width}")
 
 

@@ -88,6 +88,7 @@ async def test_an_app_and_its_first_config_are_made(
     await check(page, "new-config")
     await dialog.get_by_role("button", name="Open draft").click()
     await expect(page.get_by_role("heading", name="claude", level=1)).to_be_visible()
+    await expect(page.locator("#field-platform-names option[value=anthropic]")).to_have_count(1)
     await page.get_by_label("platform").first.fill("anthropic")
     await save(page)
     assert value_of(server, app, "vendor_accounts", "claude").platform == "anthropic"

@@ -98,7 +98,7 @@ function Editor({ kind, config, canEdit, find, onDone }) {
     setValue(next);
     setReplaced(replaced + 1);
   };
-  const form = { app: config.app, names, defs: kind.schema.$defs ?? {}, faults, readOnly: !canEdit, stored: config.value };
+  const form = { app: config.app, kind: config.kind, names, defs: kind.schema.$defs ?? {}, faults, readOnly: !canEdit, stored: config.value };
   const json = () => html`<${JsonEditor} ...${{ value, faults, canEdit, onChange: setValue, onBroken: setBroken }} />`;
   const views = {
     form: kind.schema.properties ? () => html`<${Form} schema=${kind.schema} ...${{ value, form, find }} onChange=${setValue} />` : json,

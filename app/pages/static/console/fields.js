@@ -1,13 +1,14 @@
 // The fields of a form made from a JSON Schema: a control for each property, with its documentation beside it.
 
 import { html, useState } from "../vendor/preact.js";
+import { Platform } from "./platforms.js";
 import { Reference, References } from "./references.js";
 import { differs, faultsAt, fitOf, labelOf, ownFit, resolved, widgetOf, withKey } from "./schema.js";
 import { TEXTS } from "./texts.js";
 
 const texts = TEXTS.config;
 
-/** The properties of an object. `form`: `{app, names, defs, faults, readOnly, find}`. With `find`, only those that fit it. */
+/** The properties of an object. `form`: `{app, kind, names, defs, faults, readOnly, find}`. With `find`, only those that fit it. */
 export function Fields({ schema, value, path, form, onChange }) {
   return Object.entries(schema.properties).map(([name, property]) => {
     const inner = resolved(property, form.defs);
@@ -93,7 +94,7 @@ function Field({ name, schema, path, form, value, required, onChange }) {
   const widget = widgetOf(schema);
   const faults = faultsAt(form.faults, path, widget === "json");
   const id = `field-${path}`;
-  const Control = CONTROLS[widget];
+  const Control = form.kind === "vendor_accounts" && path === "platform" ? Platform : CONTROLS[widget];
   const described = `${id}-docs${faults.length ? ` ${id}-faults` : ""}`;
   const attributes = { id, "aria-describedby": described, "aria-invalid": faults.length ? "true" : null, disabled: form.readOnly };
   return html`<div class="field">

@@ -35,13 +35,13 @@ export function List({ label, parts, route, path, field, filters = [], columns, 
   const sorted = state.sort ?? order;
   const shown = columns.map((column) => ({ ...column, ...(column.sorts && { id: "created" }) }));
   const sort = columns.some((column) => column.sorts) ? sorted : undefined;
-  return html`<section class="list" aria-label=${label}>
+  return html`<div class="list">
     <${Filters} ...${{ filters, state, choose, path, field, query, label }} />
     <${Loaded} state=${loaded}>${(value) => html`${above?.(value, loaded.reload)}
       <${Table} label=${label} columns=${shown} sort=${sort} onSort=${(next) => choose({ sort: next === order ? undefined : next })}
         rows=${value[field].map((row) => ({ ...row, rowKey: keyOf(row) }))} empty=${empty} />
       <${Pages} parts=${parts} state=${state} next=${value.next} />`}<//>
-  </section>`;
+  </div>`;
 }
 
 function Filters({ filters, state, choose, path, field, query, label }) {

@@ -23,7 +23,7 @@ export function Table({ label, columns, rows, sort, onSort, empty }) {
 function Heading({ column, sort, onSort }) {
   const descending = sort === `-${column.id}`;
   const order = descending ? "descending" : sort === column.id ? "ascending" : null;
-  if (!column.sorts) return html`<th scope="col" class=${column.number ? "number" : null}>${column.title}</th>`;
+  if (!column.sorts) return html`<th scope="col" class=${column.number ? "number" : null}>${column.title || html`<span class="unseen">${TEXTS.list.actions}</span>`}</th>`;
   const next = sort === column.id ? `-${column.id}` : column.id;
   return html`<th scope="col" aria-sort=${order} class=${column.number ? "number" : null}>
     <button class="plain" onClick=${() => onSort(next)}>

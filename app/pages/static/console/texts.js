@@ -53,6 +53,7 @@ export const TEXTS = {
     app: "App",
     kind: "Kind",
     all: "All",
+    actions: "Actions",
     none: "Nothing matches.",
     csv: "Export CSV",
     reading: (count) => `Reading… ${count}`,

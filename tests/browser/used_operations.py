@@ -1,0 +1,80 @@
+"""Which operations for operators the pages of the console have called in a run of the tests."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from playwright.async_api import BrowserContext, Response
+
+from app.http.callers.caller import Access
+from app.http.rows.endpoint import Endpoint
+from app.routes import INTERFACE
+
+_FOLDER = Path(__file__).parent
+_API = "/admin/api/"
+WITHOUT_PAGE = {
+    "POST /bp/ai/probe": "`python -m app doctor` measures with it what a proxy does to streams",
+}
+"""Operations that no page calls, and why."""
+
+
+def operations() -> list[Endpoint]:
+    return [row for row in INTERFACE if row.area.access is Access.ADMIN or row.path.startswith(_API)]
+
+
+def operation_of(method: str, path: str) -> str | None:
+    """Return the method and the template of the operation that serves a path: that with the fewest parameters."""
+    found = [row.path for row in operations() if row.method == method and _pattern(row.path).fullmatch(path)]
+    return f"{method} {min(found, key=lambda template: template.count('{'))}" if found else None
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\{\w+\}", "[^/]+", template))
+
+
+def modules() -> set[str]:
+    """The modules whose tests open the console."""
+    files = [*_FOLDER.glob("test_console*.py"), *(_FOLDER / "console").glob("test_*.py")]
+    return {file.name for file in files}
+
+
+def faults_of(used: Iterable[str], rows: Iterable[Endpoint], without_page: Iterable[str]) -> list[str]:
+    """Return what the pages have not called, and the exceptions that they have called or that do not exist."""
+    existing, called, excepted = {f"{row.method} {row.path}" for row in rows}, set(used), set(without_page)
+    return [
+        *(f"{each}: no page of the console has called it" for each in sorted(existing - called - excepted)),
+        *(f"{each}: a page of the console has called it" for each in sorted(excepted & called)),
+        *(f"{each}: there is no such operation" for each in sorted((called | excepted) - existing)),
+    ]
+
+
+class UsedOperations:
+    """A file with the operations that the processes of a run have seen answered."""
+
+    file: Path | None = None
+    module: str = ""
+    """The name of the module whose test runs in this process."""
+
+    def watch(self, context: BrowserContext) -> None:
+        """Record the operations that answer the pages of `context`."""
+        context.on("response", self._record)
+
+    def _record(self, response: Response) -> None:
+        operation = operation_of(response.request.method, urlsplit(response.url).path)
+        if operation is None or not response.ok or self.file is None:
+            return
+        with self.file.open("a") as file:
+            file.write(f"{self.module}\t{operation}\n")
+
+    def faults(self) -> list[str]:
+        """Compare what was recorded with the interface, if each module has opened the console."""
+        if self.file is None or not self.file.exists():
+            return []
+        lines = [line.split("\t") for line in self.file.read_text().splitlines()]
+        if not modules() <= {module for module, _ in lines}:
+            return []
+        return faults_of({operation for _, operation in lines}, operations(), WITHOUT_PAGE)
+
+
+USED = UsedOperations()
