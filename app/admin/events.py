@@ -94,7 +94,7 @@ class RetriedEvents(Model):
 
 
 async def list_sinks(call: Call) -> SinkList:
-    """List the sinks of all apps with the number of events that they have not accepted yet."""
+    """List the sinks of all apps, and what they have not accepted."""
     configs = call.services.configs
     found: defaultdict[Sink, dict[Status, SinkCount]] = defaultdict(dict)
     for app_id in configs.apps():

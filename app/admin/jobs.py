@@ -176,7 +176,7 @@ async def count_jobs(call: Call) -> CountsReply:
 
 
 async def list_schedules(call: Call) -> SchedulesReply:
-    """List the jobs that run at fixed times, with their last and next time."""
+    """List the jobs that run at fixed times, with last and next run."""
     async with call.services.database.connection() as conn:
         found = await schedules.all_schedules(conn)
         workers = await schedules.workers(conn)
@@ -219,7 +219,9 @@ async def list_held(call: Call, query: Query[HeldQuery]) -> HeldReply:
 
 
 async def list_groups(call: Call, query: Query[HeldFilter]) -> GroupsReply:
-    """List the groups of held jobs: those of one kind that failed for the same reason.
+    """List the groups of held jobs.
+
+    A group has the jobs of one kind that failed for the same reason.
 
     Ids and numbers in messages do not distinguish reasons.
     """

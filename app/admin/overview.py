@@ -65,7 +65,7 @@ class MoneyRow(Model):
     """In minor units."""
 
 
-class CostRow(Model):
+class SpentRow(Model):
     currency: str
     amount: str
     """As a decimal number."""
@@ -94,7 +94,7 @@ class Overview(Model):
     oldest_job_s: float
     money: list[MoneyRow]
     """What was paid for orders since midnight in UTC."""
-    cost: list[CostRow]
+    cost: list[SpentRow]
     """What calls to vendors cost since midnight in UTC, as the configs price them."""
     changes: list[AuditRow]
     """The last changes by operators and commands."""
@@ -157,14 +157,14 @@ async def _overview(services: Services) -> Overview:
     )
 
 
-def _cost(services: Services, stored: Figures) -> list[CostRow]:
+def _cost(services: Services, stored: Figures) -> list[SpentRow]:
     """Return the cost by currency, the highest first."""
     by_currency: defaultdict[str, Decimal] = defaultdict(Decimal)
     for app_id, spent in stored.spent.items():
         with suppress(ConfigInvalid):  # Then the currency is not known.
             by_currency[services.configs.singleton(APPS, app_id).currency] += spent
     highest = sorted(by_currency.items(), key=lambda item: -item[1])
-    return [CostRow(currency=currency, amount=f"{amount:f}") for currency, amount in highest]
+    return [SpentRow(currency=currency, amount=f"{amount:f}") for currency, amount in highest]
 
 
 def _of_stored(stored: Figures) -> dict[str, Any]:

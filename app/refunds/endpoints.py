@@ -72,7 +72,9 @@ class RefundView(Model):
 
 
 async def read_refundable(call: Call, path: Path[OrderPath], query: Query[RefundQuery]) -> Refundable:
-    """Read how much of an order, or of a payment of a subscription, can be refunded.
+    """Read how much of an order can be refunded.
+
+    Of a subscription, this is one of its payments.
 
     The payment is read back from its platform first.
     """
@@ -91,7 +93,9 @@ async def read_refundable(call: Call, path: Path[OrderPath], query: Query[Refund
 
 
 async def refund_order(call: Call, path: Path[OrderPath], body: Body[RefundRequest]) -> RefundView:
-    """Refund an order, or a payment of a subscription, wholly or partly.
+    """Refund an order wholly or partly.
+
+    Of a subscription, this is one of its payments.
 
     A refund of all that was paid takes back what the payment has granted. A part takes nothing. A subscription is
     not cancelled. The headers `X-Parley-Reason` and `Idempotency-Key` are required: a repeated request with the

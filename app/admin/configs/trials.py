@@ -71,10 +71,10 @@ class TryReply(Model):
 
 
 async def try_config(call: Call, path: Path[TryPath], body: Body[TryBody]) -> TryReply:
-    """Try a strategy, a vendor account with a language model, or an event sink before it is published.
+    """Try a draft before it is published.
 
-    The vendor is called once through its account, at its usual price. Nothing is stored. The reply reports a
-    failure of the vendor.
+    It is that of a strategy, of a vendor account with a language model, or of an event sink. The vendor is called
+    once through its account, at its usual price. Nothing is stored. The reply reports a failure of the vendor.
     """
     value = await check_draft(call, ConfigKey(path.app, path.kind, path.name), body.value)
     if path.kind == VENDOR_ACCOUNTS.name:

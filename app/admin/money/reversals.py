@@ -103,7 +103,9 @@ class DisputeList(Page[str]):
 
 
 async def list_refunds(call: Call, query: Query[RefundListQuery]) -> RefundList:
-    """List refunds by operators, by this server, by the merchant at the platform, and by banks.
+    """List refunds.
+
+    They are made by operators, by this server, by the merchant at the platform, and by banks.
 
     The newest comes first.
     """
@@ -122,7 +124,9 @@ async def list_refunds(call: Call, query: Query[RefundListQuery]) -> RefundList:
 
 
 async def list_disputes(call: Call, query: Query[DisputeListQuery]) -> DisputeList:
-    """List disputes of payments, with the time until which the platform takes evidence.
+    """List disputes of payments.
+
+    Each has the time until which the platform takes evidence.
 
     The newest comes first.
     """

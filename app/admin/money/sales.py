@@ -59,7 +59,9 @@ class SalesReply(Model):
 
 
 async def read_sales(call: Call, query: Query[SalesQuery]) -> SalesReply:
-    """Read the sums of payments and refunds by day and currency, of at most 366 days.
+    """Read the sums of payments and refunds by day and currency.
+
+    At most 366 days are read.
 
     Payments are counted since the version that has added this list. A day begins at midnight in UTC.
     """

@@ -108,7 +108,7 @@ class _Found(NamedTuple):
 
 
 async def read_stream(call: Call, path: Path[StreamPath]) -> StreamDetails:
-    """Read a stream that runs, or has ended within the last minutes, in any process."""
+    """Read a stream that runs, or has just ended, in any process."""
     process, found = await _find(call, path)
     return StreamDetails(
         stream=row_of(process, found),
@@ -124,7 +124,9 @@ async def read_stream(call: Call, path: Path[StreamPath]) -> StreamDetails:
 async def watch_events(
     call: Call, path: Path[StreamPath], query: Query[EventsQuery]
 ) -> Coroutine[Any, Any, web.StreamResponse]:
-    """Watch the events of a stream that runs, or has ended within the last minutes, in any process.
+    """Watch the events of a stream in any process.
+
+    It runs, or has ended within the last minutes.
 
     The data of each event are `id`, `name`, `at_ms` (the time in milliseconds) and `bytes`. Callers with the role
     `admin` also get its `content`, with the size of audio in place of the audio; for others the texts of users are

@@ -18,8 +18,8 @@ from tests.running.servers import ADMIN_TOKEN, Server
 from tests.waiting import until
 
 KEYS = """account identities pending_emails earlier_emails sessions login_networks asset_entries share_groups
-wallet_orders wallet_subscriptions leaderboard_scores card_payments card_subscriptions withdrawals mails predictions
-image_tasks login_failures conversations speech"""
+wallet_orders wallet_subscriptions leaderboard_scores card_payments card_subscriptions operator_refunds withdrawals
+mails predictions image_tasks login_failures conversations speech"""
 MANY = 130
 """More records than one page, and more conversations than one page."""
 
