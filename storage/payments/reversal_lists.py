@@ -1,6 +1,6 @@
 """The lists of refunds and disputes of all payments, for operators."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
@@ -11,6 +11,7 @@ from storage.postgres.database import Connection
 RefundState = Literal["pending", "made", "failed"]
 DisputeState = Literal["open", "won", "lost", "closed"]
 RefundedBy = Literal["operator", "bank", "other"]
+ListKind = Literal["refund", "dispute"]
 
 
 class Place(NamedTuple):
@@ -103,33 +104,23 @@ _PAGE = """
 select * from ({found}) found where $3::text is null or state = $3
 order by happened_at desc, payment_id desc, reversal_id desc limit $7
 """
-_REFUNDS = _PAGE.format(found=f"{_REPORTED.format(is_dispute='false')} union all {_ASKED}")
-_DISPUTES = _PAGE.format(found=_REPORTED.format(is_dispute="true"))
+_PAGES: Mapping[ListKind, str] = {
+    "refund": _PAGE.format(found=f"{_REPORTED.format(is_dispute='false')} union all {_ASKED}"),
+    "dispute": _PAGE.format(found=_REPORTED.format(is_dispute="true")),
+}
 
 
-async def refunds(
+async def page(
     conn: Connection,
+    kind: ListKind,
     *,
     of_app: str | None,
     platform: str | None,
-    state: RefundState | None,
+    state: RefundState | DisputeState | None,
     before: Place | None,
     size: int,
 ) -> Sequence[Listed]:
-    """Return refunds by merchants and banks, and those that operators have asked for, the newest first."""
-    rows = await conn.fetch(_REFUNDS, of_app, platform, state, *(before or (None, None, None)), size)
-    return [Listed(**row) for row in rows]
-
-
-async def disputes(
-    conn: Connection,
-    *,
-    of_app: str | None,
-    platform: str | None,
-    state: DisputeState | None,
-    before: Place | None,
-    size: int,
-) -> Sequence[Listed]:
-    """Return disputes, the newest first."""
-    rows = await conn.fetch(_DISPUTES, of_app, platform, state, *(before or (None, None, None)), size)
+    """Return disputes, or refunds by merchants and banks and on behalf of operators. The newest comes first."""
+    place = before or (None, None, None)
+    rows = await conn.fetch(_PAGES[kind], of_app, platform, state, *place, size)
     return [Listed(**row) for row in rows]

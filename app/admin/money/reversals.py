@@ -1,7 +1,8 @@
 """Admin API: the lists of refunds and disputes of payments."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -10,7 +11,7 @@ from app.http.paging import Page, PageQuery, cursor, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Query
 from storage.payments import reversal_lists
-from storage.payments.reversal_lists import DisputeState, Listed, Place, RefundedBy, RefundState
+from storage.payments.reversal_lists import DisputeState, Listed, ListKind, Place, RefundedBy, RefundState
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model
 
@@ -105,34 +106,29 @@ class DisputeList(Page[str]):
 async def list_refunds(call: Call, query: Query[RefundListQuery]) -> RefundList:
     """List refunds.
 
-    They are made by operators, by this server, by the merchant at the platform, and by banks.
-
-    The newest comes first.
+    They are made by operators, by this server, by the merchant at the platform, and by banks. The newest comes
+    first.
     """
-    found = await call.services.reads.read(
-        lambda conn: reversal_lists.refunds(
-            conn,
-            of_app=query.app,
-            platform=query.platform,
-            state=query.state,
-            before=query.place,
-            size=query.size + 1,
-        )
-    )
-    page, further = page_of(found, query.size, _cursor_of)
+    page, further = await _page(call, query, kind="refund")
     return RefundList(next=further, refunds=[_refund_row(listed) for listed in page])
 
 
 async def list_disputes(call: Call, query: Query[DisputeListQuery]) -> DisputeList:
     """List disputes of payments.
 
-    Each has the time until which the platform takes evidence.
-
-    The newest comes first.
+    Each has the time until which the platform takes evidence. The newest comes first.
     """
+    page, further = await _page(call, query, kind="dispute")
+    return DisputeList(next=further, disputes=[_dispute_row(listed) for listed in page])
+
+
+async def _page(
+    call: Call, query: RefundListQuery | DisputeListQuery, *, kind: ListKind
+) -> tuple[Sequence[Listed], str | None]:
     found = await call.services.reads.read(
-        lambda conn: reversal_lists.disputes(
+        lambda conn: reversal_lists.page(
             conn,
+            kind,
             of_app=query.app,
             platform=query.platform,
             state=query.state,
@@ -140,19 +136,12 @@ async def list_disputes(call: Call, query: Query[DisputeListQuery]) -> DisputeLi
             size=query.size + 1,
         )
     )
-    page, further = page_of(found, query.size, _cursor_of)
-    return DisputeList(next=further, disputes=[_dispute_row(listed) for listed in page])
+    return page_of(found, query.size, _cursor_of)
 
 
 def _refund_row(listed: Listed) -> RefundRow:
     return RefundRow(
-        app=listed.app_id,
-        user_id=listed.uid,
-        platform=listed.platform,
-        order_id=listed.order_id,
-        payment_id=listed.payment_id,
-        amount=listed.amount,
-        currency=listed.currency,
+        **_payment_of(listed),
         refund_id=listed.reversal_id,
         state=listed.state,
         by=listed.by,
@@ -163,19 +152,26 @@ def _refund_row(listed: Listed) -> RefundRow:
 
 def _dispute_row(listed: Listed) -> DisputeRow:
     return DisputeRow(
-        app=listed.app_id,
-        user_id=listed.uid,
-        platform=listed.platform,
-        order_id=listed.order_id,
-        payment_id=listed.payment_id,
-        amount=listed.amount,
-        currency=listed.currency,
+        **_payment_of(listed),
         dispute_id=listed.reversal_id,
         state=listed.state,
         status=listed.status,
         evidence_due_at=None if listed.due_at is None else rfc3339(listed.due_at),
         opened_at=rfc3339(listed.happened_at),
     )
+
+
+def _payment_of(listed: Listed) -> dict[str, Any]:
+    """Return the fields of a row about the payment."""
+    return {
+        "app": listed.app_id,
+        "user_id": listed.uid,
+        "platform": listed.platform,
+        "order_id": listed.order_id,
+        "payment_id": listed.payment_id,
+        "amount": listed.amount,
+        "currency": listed.currency,
+    }
 
 
 REVERSAL_ROUTES = [
