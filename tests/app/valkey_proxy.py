@@ -15,7 +15,7 @@ from app.settings import Settings
 from deploy.stores import Stores
 from streams.tasks import background
 
-_POSTGRESQL_SOCKET = ".s.PGSQL.5432"
+_POSTGRESQL_PORT = "5432"
 
 
 class ValkeyProxy:
@@ -109,9 +109,11 @@ async def valkey_proxy_to(target: str, path: Path) -> AsyncIterator[ValkeyProxy]
 @asynccontextmanager
 async def postgresql_proxy_to(database_url: str) -> AsyncIterator[tuple[ValkeyProxy, str]]:
     """Run a proxy in front of PostgreSQL. Yield it, and the URL of the database through it."""
-    [sockets] = parse_qs(urlsplit(database_url).query)["host"]
+    query = parse_qs(urlsplit(database_url).query)
+    [sockets], [port] = query["host"], query.get("port", [_POSTGRESQL_PORT])
+    socket = f".s.PGSQL.{port}"
     with tempfile.TemporaryDirectory(prefix="parley-") as folder:  # A short path for the socket.
-        target, path = f"unix://{sockets}/{_POSTGRESQL_SOCKET}", Path(folder, _POSTGRESQL_SOCKET)
+        target, path = f"unix://{sockets}/{socket}", Path(folder, socket)
         async with valkey_proxy_to(target, path) as proxy:
             yield proxy, database_url.replace(sockets, folder)
 

@@ -42,6 +42,17 @@ class Dying:
         self.process.process.send_signal(signal.SIGKILL)
         await self.process.end()
 
+    async def knows_story(self) -> None:
+        """Wait until the process has read the new strategy."""
+        await until(self._knows_story)
+
+    async def _knows_story(self) -> bool:
+        # A request without input calls no vendor, and nothing of it is stored.
+        params = self.talk.params("story", conversation_id="")
+        async with self.talk.post("/bp/ai/conversation", data=params) as response:
+            await response.read()
+            return response.status == 200
+
 
 @asynccontextmanager
 async def another_process(talk: Talk, settings: Settings) -> AsyncIterator[Dying]:
@@ -78,6 +89,7 @@ async def story(server: Server, sandbox: Running, **fields: Any) -> None:
 
 async def told_by_killed(dying: Dying, talk: Talk, **options: Any) -> tuple[str, list[SeenEvent]]:
     """Return the stream and the events of an answer that breaks off because its process is killed."""
+    await dying.knows_story()
     async with ask(dying.talk, **options) as response:
         talk.remember(response)
         seen = await begun(response)

@@ -1,7 +1,6 @@
 """A durable stream whose process is killed in the middle of an answer: another process continues it."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
@@ -13,7 +12,6 @@ from actors.runtime.context import Owner
 from actors.runtime.mailbox import Cancel
 from app.accounts.leaving.erasure import erase_user
 from app.services import Services
-from app.settings import Settings
 from storage.configs.kinds.limits import LIMITS
 from storage.conversations import attempts
 from storage.conversations.admission import Slot
@@ -24,7 +22,6 @@ from tests.app.ai.readers.dying import (
     KEY,
     STORY,
     Dying,
-    another_process,
     ask,
     begun,
     check_told_once,
@@ -40,12 +37,6 @@ from tests.peers.sse_client import SeenEvent, all_events, events, named
 from tests.running.servers import Server
 from tests.waiting import until
 from vendors.sandbox.server import Running
-
-
-@pytest.fixture
-async def dying(talk: Talk, settings: Settings) -> AsyncIterator[Dying]:
-    async with another_process(talk, settings) as process:
-        yield process
 
 
 async def test_another_process_continues_the_answer_of_a_killed_one(
@@ -94,6 +85,7 @@ async def test_an_answer_that_was_complete_is_stored_without_another_call(
 ) -> None:
     await story(server, sandbox, times=0, pace_ms=50)
     async with AsyncExitStack() as stack:
+        await dying.knows_story()
         async with ask(dying.talk) as response:
             talk.remember(response)
             stream_id, seen = response.headers["X-Service-Stream-Id"], list[SeenEvent]()

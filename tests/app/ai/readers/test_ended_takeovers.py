@@ -1,12 +1,10 @@
 """A durable stream of a killed process that nobody continues: what it said is stored, and its key stays taken."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from app.settings import Settings
 from storage.conversations import attempts, continuations
 from storage.conversations.admission import Slot
 from storage.operators.audit import COMMAND
@@ -16,7 +14,6 @@ from tests.app.ai.readers.dying import (
     KEY,
     SAID,
     Dying,
-    another_process,
     ask,
     check_told_once,
     dead,
@@ -32,12 +29,6 @@ from tests.peers.sse_client import SeenEvent, all_events, events
 from tests.running.servers import Server
 from tests.waiting import until
 from vendors.sandbox.server import Running
-
-
-@pytest.fixture
-async def dying(talk: Talk, settings: Settings) -> AsyncIterator[Dying]:
-    async with another_process(talk, settings) as process:
-        yield process
 
 
 async def check_stored(server: Server, talk: Talk, stream_id: str, *, status: str) -> None:
@@ -83,6 +74,7 @@ async def test_a_repeated_request_gets_what_was_said_and_an_error_without_anothe
 async def killed_before_its_answer(talk: Talk, sandbox: Running, server: Server, dying: Dying) -> str:
     """Return the stream of a request whose process is killed before the first word of the answer."""
     await story(server, sandbox, fault="hang_before_output", position=0)
+    await dying.knows_story()
     async with ask(dying.talk, headers=KEY) as response:
         talk.remember(response)
         stream_id = response.headers["X-Service-Stream-Id"]

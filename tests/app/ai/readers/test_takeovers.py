@@ -1,6 +1,6 @@
 """When another process may take over a durable stream, and what a takeover that fails leaves behind."""
 
-from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,12 +34,6 @@ from vendors.sandbox.server import Running
 pytestmark = pytest.mark.one_valkey  # A proxy, or a name of a database, is used.
 
 
-@pytest.fixture
-async def dying(talk: Talk, settings: Settings) -> AsyncIterator[Dying]:
-    async with another_process(talk, settings) as process:
-        yield process
-
-
 async def test_a_process_that_lost_its_subscription_keeps_its_stream(
     talk: Talk, sandbox: Running, server: Server, settings: Settings, tmp_path: Path
 ) -> None:
@@ -47,8 +41,10 @@ async def test_a_process_that_lost_its_subscription_keeps_its_stream(
     async with (
         valkey_proxy_to(settings.redis_url, tmp_path / "v.sock") as proxy,
         another_process(talk, replace(settings, redis_url=proxy.url)) as cut_off,
-        ask(cut_off.talk) as response,
+        AsyncExitStack() as stack,
     ):
+        await cut_off.knows_story()
+        response = await stack.enter_async_context(ask(cut_off.talk))
         talk.remember(response)
         stream_id, seen = response.headers["X-Service-Stream-Id"], list[SeenEvent]()
         following = events(response)
