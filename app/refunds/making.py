@@ -46,7 +46,7 @@ async def make_refund(services: Services, refund: OperatorRefund) -> OperatorRef
 
 
 async def finish_refund(services: Services, job: MakeRefund) -> None:
-    """Make a refund whose request has ended before its result was known. Operators are told if it fails."""
+    """Make a refund whose request ended before the result was known. If it fails, this is reported to operators."""
     async with services.database.connection() as conn:
         refund = await operator_refunds.get(conn, job.app_id, row_id=job.row_id)
     made = await make_refund(services, refund)

@@ -96,7 +96,7 @@ def _decrypts(keyring: Keyring, encrypted: str) -> bool:
 
 
 async def _refuse_other_secrets(conn: Connection, keyring: Keyring) -> None:
-    """Raise `WrongMasterKey` if there are secrets and `keyring` has the keys of none of those that were read."""
+    """Raise `WrongMasterKey` if secrets were read and `keyring` has the key of none of them."""
     ciphertexts = await rows.ciphertexts(conn)
     ciphertexts += [row["encrypted"] for row in await conn.fetch(FEW_OUTSIDE_OF_CONFIGS)]
     if ciphertexts and not any(keyring.has_key_of(encrypted) for encrypted in ciphertexts):

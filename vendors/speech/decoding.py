@@ -124,7 +124,7 @@ class Undecodable(ValueError):
 
 
 class UnsupportedCodec(Undecodable):
-    """FFmpeg knows the codec, but it is not one of those that are decoded here. A recognizer may support it."""
+    """FFmpeg knows the codec, but it is not decoded here. A recognizer may support it."""
 
 
 class Stopped(Exception):

@@ -55,7 +55,7 @@ class EndedRow(Model):
 
 class EndedList(Page[str]):
     streams: list[EndedRow]
-    """A page has fewer streams than `size`, or none, if few of those that it looks at match. `next` continues."""
+    """A page may have fewer streams than `size`, or none, if few match. `next` continues the search."""
 
 
 async def list_ended(call: Call, query: Query[EndedQuery]) -> EndedList:
