@@ -40,8 +40,10 @@ class Settle(Protocol):
 _COLUMNS = "record.app_id, uid, conversation_id, stream_id, process"
 _FROM = "from conversation_records record join conversations using (app_id, conversation_id)"
 _RUNNING = f"select {_COLUMNS} {_FROM} where app_id = $1 and conversation_id = $2 and status = 'running'"
-_ALL_RUNNING = f"select {_COLUMNS} {_FROM} where status = 'running' and process <> ''"
-_NEWEST_RUNNING = f"{_ALL_RUNNING} order by record.created_at desc limit $1"
+_PROCESSES = "select distinct process from conversation_records where status = 'running' and process <> ''"
+_OF_PROCESSES = f"""
+select {_COLUMNS} {_FROM} where status = 'running' and process = any($1) order by record.created_at desc limit $2
+"""
 _END = f"""
 update conversation_records set status = 'incomplete', updated_at = {app_now("$4")}
 where app_id = $1 and conversation_id = $2 and status = 'running' and process = $3
@@ -86,12 +88,13 @@ class DeadTurns:
         """Store what streams of dead processes have said if nobody has continued them in time."""
         assert self.settle is not None, "`open_takeovers` sets it"
         async with self._database.connection() as conn:
-            turns = [RunningTurn(**row) for row in await conn.fetch(_NEWEST_RUNNING, _BATCH_SIZE)]
-        dead = await self._heartbeat.dead({turn.process for turn in turns})
+            processes = {row["process"] for row in await conn.fetch(_PROCESSES)}
+        turns: list[RunningTurn] = []
+        if dead := await self._heartbeat.dead(processes):
+            async with self._database.connection() as conn:
+                turns = [RunningTurn(**row) for row in await conn.fetch(_OF_PROCESSES, list(dead), _BATCH_SIZE)]
         over: set[str] = set()
         for turn in turns:
-            if turn.process not in dead:
-                continue
             if turn.stream_id in self._over or await self.settle(turn, gives_up=False):
                 over.add(turn.stream_id)
         self._over = over
