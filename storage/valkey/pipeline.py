@@ -77,6 +77,7 @@ class CommandPipeline:
         self._attempts = 0
         self._failure: Exception | None = None
         """The error of the last attempt to connect, or `None` if that succeeded."""
+        self._closed = False
 
     def call(self, *command: Word) -> Awaitable[Any]:
         """Send a command and return an awaitable for its reply, which must be awaited immediately.
@@ -96,9 +97,14 @@ class CommandPipeline:
         await self.call("PING")
 
     async def close(self) -> None:
+        """Close the connection. Calls fail from now on."""
+        self._closed = True
         if self._protocol is not None:
             self._protocol.abort()
-        await self._connection.disconnect(nowait=True)
+        # A connection that is being opened is closed by whoever opens it: redis-py's `connect` fails with an
+        # `AttributeError` if it is closed meanwhile.
+        if not self._connecting.locked():
+            await self._connection.disconnect(nowait=True)
 
     def _lose(self) -> None:
         self._losses += 1
@@ -119,7 +125,8 @@ class CommandPipeline:
                 self._protocol = await self._connect()
             except Exception as error:
                 self._failure = error
-                _record_outage(self.availability, error)
+                if not self._closed:
+                    _record_outage(self.availability, error)
                 self._lose()
                 raise
             else:
@@ -130,7 +137,11 @@ class CommandPipeline:
 
     async def _connect(self) -> "_ConnectionProtocol":
         await self._connection.disconnect(nowait=True)
-        await self._connection.connect()  # type: ignore[no-untyped-call]
+        if not self._closed:
+            await self._connection.connect()  # type: ignore[no-untyped-call]
+        if self._closed:
+            await self._connection.disconnect(nowait=True)
+            raise RedisConnectionError("the connection was closed")
         writer = self._connection._writer  # noqa: SLF001 - there is no public access to the transport
         assert writer is not None, "connect() has just succeeded"
         transport = cast("asyncio.Transport", writer.transport)

@@ -2,15 +2,19 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 
 import pytest
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import ResponseError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 
+from storage.availability import Availability
 from storage.valkey.client import Valkey, map_errors
 from storage.valkey.opening import open_valkey
+from storage.valkey.pipeline import CommandPipeline
+from streams.tasks import background
 from streams.wire.errors import StoreUnavailable
 from streams.wire.ids import new_id
 from tests.running.servers import Stores
@@ -88,21 +92,50 @@ async def test_every_caller_gets_the_error_of_an_unavailable_server() -> None:
     assert all(isinstance(error, RedisConnectionError | OSError) for error in failed)
 
 
-async def test_all_callers_share_one_wait_for_an_unresponsive_server() -> None:
+@asynccontextmanager
+async def unresponsive_server() -> AsyncIterator[tuple[str, list[asyncio.StreamWriter]]]:
+    """Accept connections and never answer. Yield the URL, and a list of the connections."""
+
     def accept(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         silent.append(writer)
 
     silent: list[asyncio.StreamWriter] = []
     server = await asyncio.start_server(accept, "127.0.0.1", 0)
     try:
-        url = f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        async with open_valkey(url) as hanging:
-            began = time.monotonic()
-            failed = await asyncio.gather(*(hanging.call("PING") for _ in range(50)), return_exceptions=True)
-            assert time.monotonic() - began < 4
-        assert all(isinstance(error, RedisConnectionError | RedisTimeoutError) for error in failed), failed[0]
-        assert len(silent) == 1
+        yield f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", silent
     finally:
         for writer in silent:
             writer.close()
         server.close()
+
+
+async def test_all_callers_share_one_wait_for_an_unresponsive_server() -> None:
+    async with unresponsive_server() as (url, silent), open_valkey(url) as hanging:
+        began = time.monotonic()
+        failed = await asyncio.gather(*(hanging.call("PING") for _ in range(50)), return_exceptions=True)
+        assert time.monotonic() - began < 4
+        assert all(isinstance(error, RedisConnectionError | RedisTimeoutError) for error in failed), failed[0]
+        assert len(silent) == 1
+
+
+@pytest.mark.parametrize("turns", range(12))
+async def test_a_connection_may_be_closed_while_it_is_opened(stores: Stores, turns: int) -> None:
+    async with open_valkey(stores.redis_url) as valkey:
+        await valkey.client.connection_pool.disconnect()
+        connection = valkey.client.connection_pool.make_connection()
+        pipeline = CommandPipeline(connection, answer_s=1, availability=Availability("valkey", location="test"))
+        async with background(_outcome(pipeline.call("PING"))) as call:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await pipeline.close()
+            answer = await call
+        assert answer == b"PONG" or isinstance(answer, RedisConnectionError), repr(answer)
+        assert isinstance(await _outcome(pipeline.call("PING")), RedisConnectionError)
+        assert not connection.is_connected
+
+
+async def _outcome(call: Awaitable[object]) -> object:
+    try:
+        return await call
+    except Exception as error:  # noqa: BLE001 - each kind of error is judged by the test
+        return error
