@@ -17,8 +17,8 @@ from tests.app.accounts.email.mailbox import (
     session_of,
 )
 from tests.app.accounts.people import ask, bind, enter, login, me, new_user, player, token
-from tests.app.accounts.row_locks import one_after_the_other
 from tests.app.operator_calls import call
+from tests.app.row_locks import one_after_the_other
 
 USERS = "/admin/api/users/default"
 HOUR_S = 3600

@@ -21,7 +21,7 @@ from tests.app.accounts.email.mailbox import (
     session_of,
 )
 from tests.app.accounts.people import bind, player
-from tests.app.accounts.row_locks import one_after_the_other
+from tests.app.row_locks import one_after_the_other
 
 BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
 ENDED = (400, "account.invalid_session")

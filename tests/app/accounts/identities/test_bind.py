@@ -9,10 +9,9 @@ import pytest
 from storage.accounts import identities
 from storage.accounts.identities import Identity
 from storage.operators.audit import COMMAND
-from storage.postgres.database import Database
 from tests.app.accounts.people import SOCIAL, ask, bind, enter, error_type, login, me, new_user, player, token
+from tests.app.row_locks import until_waiting
 from tests.running.servers import Server
-from tests.waiting import until
 
 
 @pytest.fixture
@@ -168,19 +167,11 @@ async def test_a_login_that_waits_for_an_unbind_is_one_of_a_new_user(server):
     async with database.transaction() as conn:
         assert await identities.unlink(conn, identity, uid=uid)
         waiting = asyncio.ensure_future(login(server, body))  # noqa: TID251 - awaited below
-        await until(lambda: _one_waits_for_a_lock(database))
+        await until_waiting(database, conn)
     status, reply = await waiting
     assert (status, reply["user"]["is_new_user"]) == (200, True)
     async with database.connection() as conn:
         assert await conn.fetchval("select count(*) from sessions where uid = $1", uid) == 1
-
-
-async def _one_waits_for_a_lock(database: Database) -> bool:
-    async with database.connection() as conn:
-        return await conn.fetchval(
-            "select count(*) > 0 from pg_stat_activity"
-            " where wait_event_type = 'Lock' and datname = current_database()"
-        )
 
 
 @pytest.mark.parametrize("path", ["device/d", "android_games_service/unknown", "fax/1", "phone/+1"])

@@ -10,8 +10,7 @@ from uuid import uuid4
 
 from tests.app.accounts.email.mailbox import PASSWORD, Mailbox, new_address, session_of
 from tests.app.accounts.people import SOCIAL, ask, bind, enter, login, me, new_user, player
-from tests.app.accounts.row_locks import waiting_for_locks
-from tests.waiting import until
+from tests.app.row_locks import until_waiting
 
 ROUNDS = 4
 Session = dict[str, str]
@@ -94,5 +93,5 @@ async def test_a_login_and_a_new_password_of_one_user_do_not_block_each_other(bo
         await conn.fetch("select from sessions where uid = $1 for update", (await me(box.server, session))["uid"])
         for number, call in enumerate(calls, start=1):  # The login ends the oldest of eleven sessions.
             running.append(asyncio.ensure_future(call))  # noqa: TID251 - awaited below
-            await until(partial(waiting_for_locks, box.server, number))
+            await until_waiting(box.server.services.database, conn, number)
     assert [status for status, _ in await asyncio.gather(*running)] == [200, 200]

@@ -21,7 +21,7 @@ from tests.app.accounts.email.mailbox import (
 )
 from tests.app.accounts.people import SOCIAL, ask, bind, me, new_user, player, token
 from tests.app.accounts.platforms import proof
-from tests.app.accounts.row_locks import one_after_the_other
+from tests.app.row_locks import one_after_the_other
 from tests.waiting import until
 
 ENDED = (400, "account.invalid_session")

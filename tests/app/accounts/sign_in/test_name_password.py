@@ -7,10 +7,9 @@ import pytest
 from app.http.callers.tokens import make_server_token
 from app.password_hashing import open_password_hashes
 from storage.operators.audit import COMMAND
-from tests.app.accounts.row_locks import waiting_for_locks
+from tests.app.row_locks import until_waiting
 from tests.password_hashes import usual_hashes
 from tests.running.servers import SERVER_KEY, Server, new_server
-from tests.waiting import until
 
 PASSWORD, NEW_PASSWORD = "correct horse battery", "staple gun at dawn"
 REFUSED = (400, "account.auth_failed: user does not exist or the password is wrong")
@@ -270,12 +269,13 @@ async def test_of_concurrent_changes_one_wins(server):
 
 async def test_no_session_begins_with_a_password_that_is_changed_meanwhile(server):
     token = token_of(await sign_up(server))
-    async with server.services.database.transaction() as conn:
+    database = server.services.database
+    async with database.transaction() as conn:
         await conn.fetch("select from users for update")
         running = [asyncio.ensure_future(change(server, token))]  # noqa: TID251 - awaited below
-        await until(lambda: waiting_for_locks(server, 1))
+        await until_waiting(database, conn)
         running.append(asyncio.ensure_future(login(server)))  # noqa: TID251 - awaited below
-        await until(lambda: waiting_for_locks(server, 2))  # The login has proven the old password.
+        await until_waiting(database, conn, 2)  # The login has proven the old password.
     changed, entered = await asyncio.gather(*running)
     assert changed == (200, "")
     assert refusal(entered) == REFUSED

@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from storage.operators.audit import COMMAND
-from storage.postgres.database import Database
+from storage.postgres.database import Connection, Database
 from tests.app.ai.conftest import Talk
 from tests.app.ai.sandbox_accounts import account
+from tests.app.row_locks import until_waiting, waiting_behind
 from tests.peers.sse_client import SeenEvent, events
 from tests.running.servers import Server
 from tests.waiting import until
@@ -17,30 +18,16 @@ from vendors.sandbox.server import Running
 FREE_WITHIN_S = 2
 RETRIES = 8
 
-WAITING = """
-    select pid, query_start from pg_stat_activity
-    where datname = current_database() and wait_event_type = 'Lock'
-"""
 
-
-async def until_sessions_wait(database: Database, count: int = 1) -> None:
-    async def wait() -> bool:
-        return len(await conn.fetch(WAITING)) >= count
-
-    async with database.connection() as conn:
-        await until(wait)
-
-
-async def until_retried(database: Database) -> None:
-    """Wait until sessions have begun `RETRIES` times to wait for a lock."""
+async def until_retried(database: Database, holder: Connection) -> None:
+    """Wait until sessions have begun `RETRIES` times to wait for a lock of `holder`."""
     waits: set[tuple[object, ...]] = set()
 
     async def enough() -> bool:
-        waits.update(map(tuple, await conn.fetch(WAITING)))
+        waits.update(await waiting_behind(database, holder))
         return len(waits) >= RETRIES
 
-    async with database.connection() as conn:
-        await until(enough)
+    await until(enough)
 
 
 async def test_two_locked_conversations_do_not_delay_others(talk: Talk, strategy, server: Server) -> None:
@@ -58,10 +45,10 @@ async def test_two_locked_conversations_do_not_delay_others(talk: Talk, strategy
             await holding.execute("select from conversations where conversation_id = any($1) for update", ids)
             for one in held:
                 waiting.append(group.create_task(one.turn("second", "one")))
-                await until_sessions_wait(database, len(waiting))  # The next one is in another batch.
+                await until_waiting(database, holding, len(waiting))  # The next one is in another batch.
             async with asyncio.timeout(FREE_WITHIN_S):
                 ends = await asyncio.gather(*[one.turn("second", "one") for one in [*free, newcomer]])
-            await until_retried(database)
+            await until_retried(database, holding)
             assert not any(task.done() for task in waiting)
         assert [(seen[-1].name, seen[-1].content.get("record_id")) for seen in ends] == [
             ("end", 2),
@@ -102,7 +89,7 @@ async def test_speech_that_is_stopped_while_its_attempts_are_stored_ends_normall
                 seen.append(event)
                 if event.name == "audio":
                     break
-            await until_sessions_wait(database)
+            await until_waiting(database, holding)
             stopping = group.create_task(stop(server, talk, response.headers["X-Service-Stream-Id"]))
             await server.login()  # The server has received the stop before.
             assert not stopping.done()

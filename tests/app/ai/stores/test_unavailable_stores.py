@@ -7,8 +7,10 @@ from app.settings import Settings
 from storage.conversations.retry_queue import enqueue, write_queued
 from storage.conversations.turn_rows import ClosedTurn, TurnOutcome
 from storage.operators.audit import COMMAND
+from storage.postgres.database import Connection
 from streams.wire.errors import StoreError
 from tests.app.ai.conftest import Talk
+from tests.app.row_locks import waiting_behind
 from tests.app.valkey_proxy import ValkeyProxy, settings, valkey_proxy
 from tests.peers.sse_client import all_events, events
 from tests.peers.vendor import Vendor
@@ -114,10 +116,11 @@ async def test_the_end_of_a_turn_is_retried_if_the_connection_is_lost(
 ) -> None:
     await strategy("slow", "slow:Once upon")
     database = server.services.database
-    cut = """
-        select pg_terminate_backend(pid) from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock'
-    """
+
+    async def cut(conn: Connection, holding: Connection) -> bool:
+        waiting = await waiting_behind(database, holding)
+        return bool(waiting) and await conn.fetchval("select pg_terminate_backend($1)", waiting[0][0])
+
     async with talk.say("go", "slow") as response:
         talk.remember(response)
         await until_first_words(response)
@@ -125,7 +128,7 @@ async def test_the_end_of_a_turn_is_retried_if_the_connection_is_lost(
             await holding.execute("select from conversations for update")
             vendor.release.set()
             async with database.connection() as conn:
-                await until(lambda: conn.fetchval(cut))
+                await until(lambda: cut(conn, holding))
         assert (await all_events(response))[-1].name == "end"
     data = await talk.history()
     assert [record["status"] for record in data["conversation_records"]] == ["complete"]
