@@ -75,6 +75,8 @@ async def test_an_app_and_its_first_config_are_made(
     await dialog.get_by_role("button", name="New app").click()
     await expect(page).to_have_url(re.compile(f"configs/{app}/apps/default"))
     assert (value_of(server, app, "apps").title, value_of(server, app, "apps").currency) == ("Shop", "EUR")
+    await page.get_by_role("link", name="Money").click()
+    await expect(page.get_by_role("combobox", name="App").locator(f"option[value={app}]")).to_have_count(1)
 
     await page.goto(f"{server.url}/console#/configs?app={app}")
     await page.get_by_role("button", name="New config").click()
@@ -121,6 +123,7 @@ async def test_a_limit_is_found_by_a_word_and_changed_on_a_phone(
     page_faults.expected = NEW
     await put("apps", "default", {}, app_id=app)
     await page.goto(f"{server.url}/console#/configs?app={app}")
+    await expect(page.get_by_role("combobox", name="App")).to_have_value(app)
     await page.set_viewport_size(PHONE)
     search = page.get_by_role("searchbox")
     await search.fill("streams")

@@ -1,6 +1,6 @@
 // A list that the server pages, filters and sorts. Its state is in the address.
 
-import { html, useEffect, useState } from "../vendor/preact.js";
+import { html, useEffect, useLayoutEffect, useState } from "../vendor/preact.js";
 import { read } from "./api.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { go, hrefOf } from "./route.js";
@@ -58,7 +58,7 @@ function Filters({ filters, state, choose, path, field, query, label }) {
 /** A search box. What is typed stays while the page shows the result of the search before. */
 export function Search({ value = "", hint = "", onSearch }) {
   const [typed, setTyped] = useState(value);
-  useEffect(() => setTyped(value), [value]);
+  useLayoutEffect(() => setTyped(value), [value]); // Before the next key: a later effect would drop what it typed.
   return html`<input type="search" value=${typed} placeholder=${hint} onInput=${(event) => setTyped(event.currentTarget.value)}
     onChange=${(event) => onSearch(event.currentTarget.value.trim())} />`;
 }

@@ -23,10 +23,7 @@ export function NewApp({ apps }) {
     await write("PUT", configPath(key), { value: { title: values.title.trim(), currency: values.currency.trim() }, comment: texts.newApp });
     return key;
   };
-  const open = (key) => {
-    go(["configs", key.app, key.kind, key.name]);
-    location.reload(); // All pages offer a choice of apps, which they have read before.
-  };
+  const open = (key) => go(["configs", key.app, key.kind, key.name]);
   return html`<${Action} title=${texts.newApp} text=${texts.newAppText} fields=${fields} onRun=${make} onDone=${open} />`;
 }
 

@@ -65,8 +65,8 @@ function Console() {
 function Shell({ self, onLeave }) {
   const route = useRoute();
   const [open, setOpen] = useState(false);
-  const apps = useLoaded(() => read("/configs", { kind: "apps" }), []);
   const area = route.area in AREAS ? route.area : "overview";
+  const apps = useLoaded(() => read("/configs", { kind: "apps" }), [area]); // Apps are made and deleted in an area.
   const may = { canEdit: self.role !== "viewer", isAdmin: self.role === "admin", apps: (apps.value?.configs ?? []).map((row) => row.app) };
   const Page = pageOf({ ...route, area });
   const key = [area, ...route.parts].join("/");
