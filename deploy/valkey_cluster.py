@@ -1,10 +1,11 @@
 """Runs a Valkey Cluster on loopback, for tests and measurements on one machine."""
 
 import asyncio
+import random
 import socket
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from deploy.running import Failed, running
 from deploy.stores import valkey_server
 
 _HOST = "127.0.0.1"
+_LOG = "valkey.log"
 _READY_S = 60
 _POLL_S = 0.05
 
@@ -91,11 +93,17 @@ class ValkeyCluster:
     async def start(self, node: ClusterNode) -> None:
         """Start a node that was killed, or a new one."""
         node.process = await self._stack.enter_async_context(_node(self.host, node, self.node_timeout_ms))
-        await _until(lambda: self.ask(node, "PING"))
+        await _until(lambda: self._answers(node))
+
+    async def _answers(self, node: ClusterNode) -> Any:
+        if node.process is not None and node.process.returncode is not None:
+            raise Failed(f"a node has ended: {node.folder / _LOG}")
+        return await self.ask(node, "PING")
 
     async def add(self, folder: Path) -> ClusterNode:
         """Add a primary without slots."""
-        node = _new_node(self.host, folder)
+        with ExitStack() as choosing:
+            node = _new_node(self.host, folder, choosing)
         self.nodes.append(node)
         await self.start(node)
         await self.ask(self.nodes[0], "CLUSTER", "MEET", self.host, node.port, node.bus_port)
@@ -144,14 +152,18 @@ class ValkeyCluster:
 
 @asynccontextmanager
 async def valkey_cluster(
-    folder: Path, *, primaries: int = 3, replicas: bool = True, node_timeout_ms: int = 2000, host: str = _HOST
+    folder: Path, *, primaries: int = 3, replicas: bool = True, node_timeout_ms: int = 2000, host: str | None = None
 ) -> AsyncIterator[ValkeyCluster]:
     """Run a cluster during the block, with its data in `folder`. A failed primary is replaced after the timeout.
 
-    `host`: an address of this machine that no other machine can reach, because the cluster has no password.
+    `host`: an address of this machine that no other machine can reach, because the cluster has no password. Without
+    it, the cluster has an address of its own.
     """
     async with AsyncExitStack() as stack:
-        nodes = [_new_node(host, folder / str(number)) for number in range(primaries * (2 if replicas else 1))]
+        host = host or _own_host()
+        with ExitStack() as choosing:  # Another process could take the ports afterwards, but not of an own address.
+            numbers = range(primaries * (2 if replicas else 1))
+            nodes = [_new_node(host, folder / str(number), choosing) for number in numbers]
         cluster = ValkeyCluster(nodes, node_timeout_ms, stack, host)
         for node in nodes:
             await cluster.start(node)
@@ -180,12 +192,22 @@ async def _is_in_sync(cluster: ValkeyCluster, replica: ClusterNode) -> bool:
     return bool((await cluster.ask(replica, "INFO", "replication"))["master_link_status"] == "up")
 
 
-def _new_node(host: str, folder: Path) -> ClusterNode:
+def _own_host() -> str:
+    """Return an address of this machine that hardly anyone else uses: only Linux has more than one."""
+    host = ".".join(["127", *(str(random.randrange(1, 255)) for _ in range(3))])  # noqa: S311 - no secret
+    with socket.socket() as listening, suppress(OSError):
+        listening.bind((host, 0))
+        return host
+    return _HOST
+
+
+def _new_node(host: str, folder: Path, choosing: ExitStack) -> ClusterNode:
+    """Choose ports that are free, and differ from those that are chosen in `choosing`."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with socket.socket() as one, socket.socket() as other:
-        for listening in (one, other):
-            listening.bind((host, 0))
-        return ClusterNode(one.getsockname()[1], other.getsockname()[1], folder)
+    port, bus_port = (choosing.enter_context(socket.socket()) for _ in range(2))
+    for listening in (port, bus_port):
+        listening.bind((host, 0))
+    return ClusterNode(port.getsockname()[1], bus_port.getsockname()[1], folder)
 
 
 @asynccontextmanager
@@ -196,6 +218,7 @@ async def _node(host: str, node: ClusterNode, node_timeout_ms: int) -> AsyncIter
         "port": node.port,
         "cluster-enabled": "yes",
         "cluster-port": node.bus_port,
+        "cluster-announce-ip": host,
         "cluster-node-timeout": node_timeout_ms,
         "cluster-config-file": node.folder / "nodes.conf",
         "dir": node.folder,
@@ -207,7 +230,7 @@ async def _node(host: str, node: ClusterNode, node_timeout_ms: int) -> AsyncIter
         str(valkey_server()),
         *(str(word) for name, value in options.items() for word in (f"--{name}", value)),
     ]
-    with (node.folder / "valkey.log").open("ab") as output:
+    with (node.folder / _LOG).open("ab") as output:
         async with running(command, stdout=output, stderr=output, cwd="/") as process:
             yield process
 
