@@ -11,7 +11,7 @@ from app.http.callers.caller import Access
 from app.http.rows.endpoint import Endpoint
 from app.routes import INTERFACE
 
-_FOLDER = Path(__file__).parent
+_FOLDER = Path(__file__).parent / "console"
 _API = "/admin/api/"
 WITHOUT_PAGE = {
     "POST /bp/ai/probe": "`python -m app doctor` measures with it what a proxy does to streams",
@@ -35,8 +35,7 @@ def _pattern(template: str) -> re.Pattern[str]:
 
 def modules() -> set[str]:
     """The modules whose tests open the console."""
-    files = [*_FOLDER.glob("test_console*.py"), *(_FOLDER / "console").glob("test_*.py")]
-    return {file.name for file in files}
+    return {file.name for file in _FOLDER.glob("test_*.py")}
 
 
 def faults_of(used: Iterable[str], rows: Iterable[Endpoint], without_page: Iterable[str]) -> list[str]:

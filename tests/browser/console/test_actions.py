@@ -1,20 +1,17 @@
 """The console: operators act on money, users, leaderboards, emails and each other, and the server has done it."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
 
-import pytest_asyncio
-from playwright.async_api import Browser, Page, ViewportSize, expect
+from playwright.async_api import Page, ViewportSize, expect
 
-from app.dev.console import console_link
 from storage.operators import operators
 from storage.operators.audit import COMMAND
 from storage.operators.operators import Role
 from streams.wire.codec import dumps, loads
 from streams.wire.ids import new_id
 from tests.app.callers import work_off, working
-from tests.browser.console_page import check, execute, open_console
+from tests.browser.console.console_page import check, execute
 from tests.browser.page_faults import PageFaults
 from tests.running.servers import Server
 
@@ -37,15 +34,6 @@ with period as (
 insert into leaderboard_rewards (period_id, app_id, uid, rank, score, product)
 select period_id, 'default', $2, 1, 7, $3 from period
 """
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def page(chromium: Browser, server: Server, page_faults: PageFaults, put: Any) -> AsyncIterator[Page]:
-    """The console. It is closed before what `put` has written is deleted."""
-    async with open_console(chromium, server, page_faults) as opened:
-        await opened.goto(f"{server.url}{console_link(server.services.keyring)}")
-        await expect(opened.get_by_role("heading", name="Overview")).to_be_visible()
-        yield opened
 
 
 async def act(page: Page, button: str, *, name: str = "", reason: str = "It is right", **fields: str) -> None:

@@ -6,13 +6,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest_asyncio
-from playwright.async_api import Browser, Page, ViewportSize, expect
+from playwright.async_api import Page, ViewportSize, expect
 
-from app.dev.console import console_link
 from storage.configs.kinds import KINDS
 from storage.configs.rows import ConfigKey
 from storage.operators.audit import COMMAND
-from tests.browser.console_page import check, open_console
+from tests.browser.console.console_page import check
 from tests.browser.page_faults import PageFaults
 from tests.peers.vendor import Vendor
 from tests.running.servers import Server
@@ -33,15 +32,11 @@ async def app(server: Server) -> AsyncIterator[str]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def page(
-    chromium: Browser, server: Server, page_faults: PageFaults, app: str, put: Any
-) -> AsyncIterator[Page]:
-    """The list of configs. It is closed before `app` and what `put` has written are deleted."""
-    async with open_console(chromium, server, page_faults) as opened:
-        await opened.goto(f"{server.url}{console_link(server.services.keyring)}")
-        await opened.get_by_role("link", name="Apps and configs").click()
-        await expect(opened.get_by_role("heading", name="Apps and configs")).to_be_visible()
-        yield opened
+async def page(app: str, page: Page) -> Page:
+    """The list of configs. It is closed before `app` is deleted."""
+    await page.get_by_role("link", name="Apps and configs").click()
+    await expect(page.get_by_role("heading", name="Apps and configs")).to_be_visible()
+    return page
 
 
 async def save(page: Page) -> None:

@@ -6,12 +6,7 @@ from typing import Any
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from app.dev.console import console_link
-from storage.operators import operators
-from storage.operators.audit import COMMAND
-from storage.operators.console_sessions import begin
-from storage.operators.operators import Role
-from tests.browser.console_page import SCRIPT, check, execute, open_console
+from tests.browser.console.console_page import SCRIPT, check, execute, viewing
 from tests.browser.page_faults import PageFaults
 from tests.running.servers import Server
 
@@ -44,11 +39,10 @@ PHONE = {"width": 390, "height": 844}
 SECRET = "whsec_c2FuZGJveC4uLi4uLi4uLi4uLi4uLi4u"
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def page(chromium: Browser, server: Server, page_faults: PageFaults) -> AsyncIterator[Page]:
-    async with open_console(chromium, server, page_faults) as opened:
-        await opened.goto(f"{server.url}{console_link(server.services.keyring)}")
-        yield opened
+@pytest_asyncio.fixture(loop_scope="session", autouse=True)
+async def _emptied(server: Server) -> AsyncIterator[None]:
+    """Delete what the tests have stored, after the page is closed."""
+    yield
     for table in ("procrastinate_jobs", "job_schedules", "reported_events"):
         await execute(server, f"delete from {table}")
 
@@ -101,12 +95,7 @@ async def test_a_viewer_reads_why_and_changes_nothing(
     uid, _ = await server.login()
     for statement, values in ((HOLD, (uid, SCRIPT)), (EVENTS, (uid, SCRIPT)), (MISMATCH, (uid,))):
         await execute(server, statement, *values)
-    async with server.services.database.transaction() as conn:
-        name = f"viewer-{uid[-8:]}"
-        operator, _ = await operators.add(conn, name, role=Role.VIEWER, expires_at=None, origin=COMMAND)
-        token = await begin(conn, operator.operator_id)
-    async with open_console(chromium, server, page_faults) as own:
-        await own.context.add_cookies([{"name": "parley_console", "value": token, "url": server.url}])
+    async with viewing(chromium, server, page_faults) as own:
         for area, shown in (
             ("jobs", "answered 503"),
             ("engagement/sinks", "answered 503"),

@@ -5,23 +5,11 @@ from collections.abc import AsyncIterator
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from app.dev.console import console_link
-from storage.operators import operators
-from storage.operators.audit import COMMAND
-from storage.operators.console_sessions import begin
-from storage.operators.operators import Role
 from tests.app.payments.wallet.wallets import Wallet, wallet_at
-from tests.browser.console_page import check, execute, open_console
+from tests.browser.console.console_page import check, execute, viewing
 from tests.browser.page_faults import PageFaults
 from tests.running.servers import Server
 from vendors.sandbox.server import listening
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def page(chromium: Browser, server: Server, page_faults: PageFaults) -> AsyncIterator[Page]:
-    async with open_console(chromium, server, page_faults) as opened:
-        await opened.goto(f"{server.url}{console_link(server.services.keyring)}")
-        yield opened
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -115,11 +103,7 @@ async def test_a_viewer_cannot_refund(
     chromium: Browser, server: Server, page_faults: PageFaults, wallet: Wallet
 ) -> None:
     await bought(wallet)
-    async with server.services.database.transaction() as conn:
-        operator, _ = await operators.add(conn, "reader", role=Role.VIEWER, expires_at=None, origin=COMMAND)
-        token = await begin(conn, operator.operator_id)
-    async with open_console(chromium, server, page_faults) as page:
-        await page.context.add_cookies([{"name": "parley_console", "value": token, "url": server.url}])
+    async with viewing(chromium, server, page_faults) as page:
         await page.goto(f"{server.url}/console#/money/orders")
         await expect(page.get_by_role("table", name="Payments").get_by_text("Completed").first).to_be_visible()
         await expect(page.get_by_role("button", name="Refund")).to_have_count(0)

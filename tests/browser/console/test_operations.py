@@ -1,27 +1,15 @@
 """The console: costs, limits, failed logins, and what a person owns or what was erased."""
 
-from collections.abc import AsyncIterator
 from uuid import uuid4
 
-import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Page, expect
 
-from app.dev.console import console_link
 from app.process.figures import FiguresOfProcess
 from storage.operators import figures
 from streams.refusals import REFUSED
 from streams.wire.ids import new_id
-from tests.browser.console_page import SCRIPT, check, execute, open_console
-from tests.browser.page_faults import PageFaults
+from tests.browser.console.console_page import SCRIPT, check, execute
 from tests.running.servers import ADMIN_TOKEN, Server
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def page(chromium: Browser, server: Server, page_faults: PageFaults) -> AsyncIterator[Page]:
-    async with open_console(chromium, server, page_faults) as opened:
-        await opened.goto(f"{server.url}{console_link(server.services.keyring)}")
-        await expect(opened.get_by_role("heading", name="Overview")).to_be_visible()
-        yield opened
 
 
 async def test_costs_are_added_up_by_vendor_and_model(page: Page, server: Server) -> None:

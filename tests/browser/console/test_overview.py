@@ -1,20 +1,17 @@
 """The console: the overview says first what needs attention, in words, with a link to where one acts."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, expect
 
-from app.dev.console import console_link
 from app.settings import Settings
-from tests.browser.console_page import check, execute, open_console
+from tests.browser.console.console_page import check, execute, overview
 from tests.browser.page_faults import PageFaults
 from tests.running.another_server import another_server
-from tests.running.servers import Databases, Server
+from tests.running.servers import Databases
 
 WORKER = "insert into procrastinate_workers default values"
 CAUSES = """
@@ -43,13 +40,6 @@ LINES = (
     "2 jobs are held",
     "1 event was not accepted by its sink",
 )
-
-
-@asynccontextmanager
-async def overview(chromium: Browser, server: Server, faults: PageFaults) -> AsyncIterator[Page]:
-    async with open_console(chromium, server, faults) as page:
-        await page.goto(f"{server.url}{console_link(server.services.keyring)}")
-        yield page
 
 
 @pytest.fixture

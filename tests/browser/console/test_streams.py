@@ -6,31 +6,17 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from aiohttp import ClientResponse
 from playwright.async_api import Browser, Page, expect
 
-from app.dev.console import console_link
-from storage.operators import operators
-from storage.operators.audit import COMMAND
-from storage.operators.console_sessions import begin
-from storage.operators.operators import Role
 from storage.processes.heartbeats import Heartbeat
 from streams.wire.codec import dumps
 from streams.wire.ids import new_id
-from tests.browser.console_page import SCRIPT, check, open_console
+from tests.browser.console.console_page import SCRIPT, check, viewing
 from tests.browser.controlled_vendor import ControlledVendor
 from tests.browser.page_faults import PageFaults
 from tests.running.another_server import another_server
 from tests.running.servers import Server
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def page(chromium: Browser, server: Server, page_faults: PageFaults) -> AsyncIterator[Page]:
-    async with open_console(chromium, server, page_faults) as opened:
-        await opened.goto(f"{server.url}{console_link(server.services.keyring)}")
-        await expect(opened.get_by_role("heading", name="Overview")).to_be_visible()
-        yield opened
 
 
 @asynccontextmanager
@@ -111,14 +97,10 @@ async def test_a_viewer_watches_without_what_is_said(
     chromium: Browser, server: Server, page_faults: PageFaults, fixed_strategy: Callable[..., Any]
 ) -> None:
     _, token = await server.login()
-    async with server.services.database.transaction() as conn:
-        operator, _ = await operators.add(conn, new_id(), role=Role.VIEWER, expires_at=None, origin=COMMAND)
-        cookie = await begin(conn, operator.operator_id)
     async with talking(server, token, await fixed_strategy("A secret")) as response:
         stream_id = response.headers["X-Service-Stream-Id"]
         await response.read()
-    async with open_console(chromium, server, page_faults) as page:
-        await page.context.add_cookies([{"name": "parley_console", "value": cookie, "url": server.url}])
+    async with viewing(chromium, server, page_faults) as page:
         await page.goto(f"{server.url}/console#/streams/default/{stream_id}")
         log = page.get_by_role("list", name="Events")
         await expect(log).to_contain_text("assistant_output_chunk")

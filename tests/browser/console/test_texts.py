@@ -5,19 +5,16 @@ A script that ran, or an image that was loaded, would be an error of the page, w
 
 import csv
 import io
-from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
 
-import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Page, expect
 
-from app.dev.console import console_link
 from storage.operators import doctor_reports
 from storage.operators.audit import COMMAND
 from storage.operators.doctor_reports import Finding, Report, State
 from streams.wire.ids import new_id
-from tests.browser.console_page import SCRIPT, check, execute, open_console
+from tests.browser.console.console_page import SCRIPT, check, execute
 from tests.browser.page_faults import PageFaults
 from tests.running.servers import ADMIN_TOKEN, Server
 
@@ -43,15 +40,6 @@ insert into attempts (app_id, stream_id, number, uid, stage, strategy, vendor, o
 values ('default', $1, 1, $2, 'llm', $3, $3, 'failed', $3, 5, 1, 1, 0, 'vendor')
 """
 WITH_SCRIPT = "<p>Dear {{.CustomVariables.name}}</p><script>parent.document.title = 'taken'</script>"
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def page(chromium: Browser, server: Server, page_faults: PageFaults, put: Any) -> AsyncIterator[Page]:
-    """The console. It is closed before what `put` has written is deleted."""
-    async with open_console(chromium, server, page_faults) as opened:
-        await opened.goto(f"{server.url}{console_link(server.services.keyring)}")
-        await expect(opened.get_by_role("heading", name="Overview")).to_be_visible()
-        yield opened
 
 
 async def test_what_vendors_have_said_is_text(page: Page, server: Server, page_faults: PageFaults) -> None:

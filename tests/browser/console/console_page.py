@@ -4,8 +4,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, expect
 
+from app.dev.console import console_link
+from storage.operators import operators
+from storage.operators.audit import COMMAND
+from storage.operators.console_sessions import begin
+from storage.operators.operators import Role
+from streams.wire.ids import new_id
 from tests.browser.accessibility import check_accessibility
 from tests.browser.page_faults import PageFaults
 from tests.browser.pictures import keep_picture
@@ -27,6 +33,26 @@ async def open_console(chromium: Browser, server: Server, faults: PageFaults) ->
     USED.watch(context)
     yield await context.new_page()
     await context.close()
+
+
+@asynccontextmanager
+async def overview(chromium: Browser, server: Server, faults: PageFaults) -> AsyncIterator[Page]:
+    """Yield the overview. The link that developers get has opened it."""
+    async with open_console(chromium, server, faults) as page:
+        await page.goto(f"{server.url}{console_link(server.services.keyring)}")
+        await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+        yield page
+
+
+@asynccontextmanager
+async def viewing(chromium: Browser, server: Server, faults: PageFaults) -> AsyncIterator[Page]:
+    """Yield a page for an operator who is signed in with the role `viewer`."""
+    async with server.services.database.transaction() as conn:
+        operator, _ = await operators.add(conn, new_id(), role=Role.VIEWER, expires_at=None, origin=COMMAND)
+        token = await begin(conn, operator.operator_id)
+    async with open_console(chromium, server, faults) as page:
+        await page.context.add_cookies([{"name": "parley_console", "value": token, "url": server.url}])
+        yield page
 
 
 async def execute(server: Server, statement: str, *values: Any) -> None:

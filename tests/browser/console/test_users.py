@@ -1,22 +1,11 @@
 """The console: an editor finds out why an order has granted nothing, and changes an account with a reason."""
 
 import re
-from collections.abc import AsyncIterator
 
-import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Page, expect
 
-from app.dev.console import console_link
-from tests.browser.console_page import SCRIPT, check, execute, open_console
-from tests.browser.page_faults import PageFaults
+from tests.browser.console.console_page import SCRIPT, check, execute
 from tests.running.servers import Server
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def page(chromium: Browser, server: Server, page_faults: PageFaults) -> AsyncIterator[Page]:
-    async with open_console(chromium, server, page_faults) as opened:
-        await opened.goto(f"{server.url}{console_link(server.services.keyring)}")
-        yield opened
 
 
 async def buyer(server: Server) -> str:

@@ -1,19 +1,12 @@
 """The console: the overview, money, engagement and operations, whose texts by vendors and users are no markup."""
 
 import re
-from collections.abc import AsyncIterator
 from typing import Any
 
-import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from app.dev.console import console_link
 from app.process.figures import publishing_figures
-from storage.operators import operators
-from storage.operators.audit import COMMAND
-from storage.operators.console_sessions import begin
-from storage.operators.operators import Role
-from tests.browser.console_page import SCRIPT, check, execute, open_console
+from tests.browser.console.console_page import SCRIPT, check, execute, viewing
 from tests.browser.page_faults import PageFaults
 from tests.running.servers import Server
 
@@ -25,13 +18,6 @@ VIEWED = {
     "operations/operators": "Operators are managed with the role admin.",
 }
 """Areas with actions, and what they show to a viewer instead. Other tests may have made withdrawals."""
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def page(chromium: Browser, server: Server, page_faults: PageFaults) -> AsyncIterator[Page]:
-    async with open_console(chromium, server, page_faults) as opened:
-        await opened.goto(f"{server.url}{console_link(server.services.keyring)}")
-        yield opened
 
 
 async def test_the_overview_is_live(page: Page, server: Server) -> None:
@@ -156,11 +142,7 @@ async def test_an_email_is_previewed_while_its_variables_change(page: Page, serv
 
 
 async def test_a_viewer_sees_no_action(chromium: Browser, server: Server, page_faults: PageFaults) -> None:
-    async with server.services.database.transaction() as conn:
-        operator, _ = await operators.add(conn, "viewer", role=Role.VIEWER, expires_at=None, origin=COMMAND)
-        token = await begin(conn, operator.operator_id)
-    async with open_console(chromium, server, page_faults) as page:
-        await page.context.add_cookies([{"name": "parley_console", "value": token, "url": server.url}])
+    async with viewing(chromium, server, page_faults) as page:
         for area, shown in VIEWED.items():
             await page.goto(f"{server.url}/console#/{area}")
             await expect(page.get_by_text(shown).or_(page.get_by_role("table", name="Withdrawals"))).to_be_visible()

@@ -10,7 +10,7 @@ from app.dev.console import console_link
 from storage.operators import operators, totp
 from storage.operators.audit import COMMAND
 from storage.operators.operators import Role
-from tests.browser.console_page import check, open_console
+from tests.browser.console.console_page import check, open_console
 from tests.browser.page_faults import PageFaults
 from tests.calendar.clock import epoch_s
 from tests.running.servers import Server
