@@ -11,6 +11,7 @@ from typing import Any
 
 from aiohttp import web
 
+from app.admin.apps import currency_of
 from app.admin.area import FOR_VIEWERS
 from app.admin.attention import AttentionRow, attention_of
 from app.admin.audit import AuditRow, audit_row
@@ -18,10 +19,9 @@ from app.http.rows.docs import Docs, OtherResponse
 from app.http.rows.endpoint import Call, Endpoint
 from app.observing.stored_figures import Figures
 from app.services import Services
-from storage.configs.kinds.apps import APPS
 from storage.operators import figures
 from streams.wire.codec import dumps, rfc3339
-from streams.wire.errors import ConfigInvalid, StoreError
+from streams.wire.errors import StoreError
 from streams.wire.model import Model
 from vendors.calls.metrics import BUCKETS_S
 
@@ -161,8 +161,8 @@ def _cost(services: Services, stored: Figures) -> list[SpentRow]:
     """Return the cost by currency, the highest first."""
     by_currency: defaultdict[str, Decimal] = defaultdict(Decimal)
     for app_id, spent in stored.spent.items():
-        with suppress(ConfigInvalid):  # Then the currency is not known.
-            by_currency[services.configs.singleton(APPS, app_id).currency] += spent
+        if currency := currency_of(services.configs, app_id):
+            by_currency[currency] += spent
     highest = sorted(by_currency.items(), key=lambda item: -item[1])
     return [SpentRow(currency=currency, amount=f"{amount:f}") for currency, amount in highest]
 

@@ -135,7 +135,7 @@ async def _order_of(call: Call, path: OrderPath) -> ListedOrder:
 
 
 async def _store(call: Call, order: ListedOrder, paid: Paid, body: RefundRequest, *, key: str) -> OperatorRefund:
-    """Store a refund of what is left. The user is locked, so no other refund can take it."""
+    """Store a refund of what is left. Locks the user, so that two refunds never take the same money."""
     async with call.services.database.transaction() as conn:
         await ledger.lock(conn, order.app_id, order.uid)
         earlier = await operator_refunds.of_request(conn, order.app_id, order_row=order.row_id, key=key)
