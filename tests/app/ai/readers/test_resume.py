@@ -31,7 +31,7 @@ def settings(server: Server) -> Settings:
 
 
 async def read_some(response: ClientResponse, count: int) -> list[SeenEvent]:
-    """Read `count` events, then disconnect."""
+    """Read `count` events, then disconnect. The words of an answer may come in one event: only three are sure."""
     seen: list[SeenEvent] = []
     async for event in events(response):
         seen.append(event)
@@ -53,8 +53,8 @@ async def test_an_answer_read_in_two_parts_is_complete(
     reader = at(other, talk) if elsewhere else talk
     response = await talk.say("story", "one")
     stream_id = response.headers["X-Service-Stream-Id"]
-    first = await read_some(response, 4)
-    async with resume(reader, stream_id, 4) as again:
+    first = await read_some(response, 3)
+    async with resume(reader, stream_id, 3) as again:
         assert again.headers["X-Service-Stream-Id"] == stream_id
         assert again.headers["X-Service-Conversation-Id"] == response.headers["X-Service-Conversation-Id"]
         vendor.release.set()
@@ -189,10 +189,10 @@ async def test_streams_without_a_reader_are_cancelled_unless_they_are_resumed(
     await strategy("one", "slow:Half of it")
     response = await talk.say("hi", "one")
     talk.remember(response)
-    await read_some(response, 4)
+    await read_some(response, 3)
     reader = at(other, talk) if elsewhere else talk
     stream_id = response.headers["X-Service-Stream-Id"]
-    again = await resume(reader, stream_id, 4)
+    again = await resume(reader, stream_id, 3)
     abandoned = Talk(server, *(await server.login()))
     (await abandoned.say("hi", "one")).close()  # Without a reader for `resume_grace_s`, from now on.
     await until(lambda: len(server.services.supervisor.live()) == 1)
@@ -231,13 +231,13 @@ async def test_streams_of_a_drained_server_can_be_read_on_another_server(
             finished, whole = response.headers["X-Service-Stream-Id"], await all_events(response)
         response = await leaving.say("hi", "slow")
         cut = response.headers["X-Service-Stream-Id"]
-        first = await read_some(response, 5)
+        first = await read_some(response, 3)
         supervisor = going.services.supervisor
         await supervisor.drain(0.1)
         await supervisor.replicate_finished()
     async with resume(talk, finished, 2) as again:
         assert await all_events(again) == whole[2:]
-    async with resume(talk, cut, 5) as again:
+    async with resume(talk, cut, 3) as again:
         rest = await all_events(again)
     assert ids(first + rest) == list(range(1, len(first + rest) + 1))
     assert rest[-1].name == "error"
