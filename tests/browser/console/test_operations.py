@@ -25,11 +25,11 @@ async def test_costs_are_added_up_by_vendor_and_model(page: Page, server: Server
     await page.get_by_role("link", name="Costs").click()
     await page.get_by_label("Period").select_option("7")
     vendors = page.get_by_role("table", name="Vendor")
-    await expect(vendors.get_by_role("row").filter(has_text=f"costly {SCRIPT}")).to_contain_text("1.75 USD")
+    await expect(vendors.get_by_role("row").filter(has_text=f"costly {SCRIPT}")).to_contain_text("$1.75")
     await check(page, "costs")
     await page.get_by_label("Add up by").select_option("model")
     models = page.get_by_role("table", name="Model")
-    await expect(models.get_by_role("row").filter(has_text="large")).to_contain_text("1.5 USD")
+    await expect(models.get_by_role("row").filter(has_text="large")).to_contain_text("$1.50")
 
 
 async def test_limits_that_have_refused_something_say_where_they_are_set(page: Page, server: Server) -> None:

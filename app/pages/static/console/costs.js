@@ -2,7 +2,7 @@
 
 import { html, useEffect } from "../vendor/preact.js";
 import { read } from "./api.js";
-import { dateOf } from "./formats.js";
+import { costOf, dateOf } from "./formats.js";
 import { Choice } from "./list.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Note } from "./parts.js";
@@ -42,12 +42,12 @@ function Shown({ value, by }) {
   const title = Object.fromEntries(texts.dimensions)[by];
   const columns = [
     { id: "name", title, of: (row) => html`<span class="answers"><strong>${row[main] || texts.noModel}</strong>${beside && html`<small class="muted">${row[beside]}</small>`}</span>` },
-    { id: "price", title: texts.price, number: true, of: (row) => `${row.price} ${row.currency}` },
+    { id: "price", title: texts.price, number: true, of: (row) => costOf(row.price, row.currency) },
     { id: "share", title: texts.share, number: true, of: share },
     { id: "attempts", title: texts.attempts, number: true, of: (row) => row.attempts },
     { id: "failed", title: texts.failed, number: true, of: (row) => row.failed },
   ];
   return html`${value.missing_hours > 0 && html`<${Note} tone="waiting">${texts.missing(value.missing_hours)}<//>`}
-    <p role="status"><strong class="amount">${value.totals.map((row) => `${row.price} ${row.currency}`).join(" + ") || "0"}</strong> <span class="muted">${texts.since(dateOf(value.since))}</span></p>
+    <p role="status"><strong class="amount">${value.totals.map((row) => costOf(row.price, row.currency)).join(" + ") || "0"}</strong> <span class="muted">${texts.since(dateOf(value.since))}</span></p>
     <${Table} label=${title} columns=${columns} empty=${texts.none} rows=${value.rows.map((row) => ({ ...row, key: `${row.currency} ${row.app} ${row.vendor} ${row.model} ${row.strategy}` }))} />`;
 }

@@ -45,7 +45,7 @@ function Readiness() {
     <${Loaded} state=${parts}>${(value) => html`<${Table} label=${texts.tabs.readiness} columns=${columns}
       rows=${Object.keys(value.parts).map((key) => ({ key, cause: value.causes[key] }))} />`}<//>
     <h2>${texts.processes}</h2>
-    <${Loaded} state=${overview}>${(value) => html`<${Table} label=${texts.processes} columns=${processes} rows=${value.processes.map((row) => ({ ...row, key: row.process }))} />`}<//></div>`;
+    <${Loaded} state=${overview}>${(value) => html`<${Table} label=${texts.processes} columns=${processes} rows=${value.processes.map((row) => ({ ...row, key: row.process }))} empty=${TEXTS.overviewPage.noProcesses} />`}<//></div>`;
 }
 
 const TONES = { good: "good", doubtful: "waiting", broken: "bad" };

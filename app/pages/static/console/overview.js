@@ -21,8 +21,8 @@ const VENDORS = [
   { id: "p95", number: true, title: texts.p95, of: (row) => msOf(row.p95_ms) },
 ];
 const ERRORS = [
-  { id: "name", title: TEXTS.list.kind, of: (row) => html`<code>${row.name}</code>` },
-  { id: "count", number: true, title: texts.attempts, of: (row) => row.count },
+  { id: "name", title: texts.errorType, of: (row) => html`<code>${row.name}</code>` },
+  { id: "count", number: true, title: texts.responses, of: (row) => row.count },
 ];
 const PROCESSES = [
   { id: "process", title: texts.process, of: (row) => html`<code title=${row.process}>…${row.process.slice(-8)}</code>` },
@@ -36,7 +36,7 @@ const PROCESSES = [
 
 const msOf = (ms) => (ms === undefined ? "–" : ms < 1_000 ? `${ms}\u00a0ms` : `${(ms / 1_000).toFixed(2)}\u00a0s`);
 const sum = (rows) => rows.reduce((total, { count }) => total + count, 0);
-const kindsOf = (rows) => rows.map(({ name, count }) => `${count} ${texts.kinds[name] ?? name}`).join(", ");
+const kindsOf = (rows) => rows.filter(({ count }) => count).map(({ name, count }) => `${count} ${texts.kinds[name] ?? name}`).join(", ");
 
 export function Overview() {
   const [seen, setSeen] = useState([]);
@@ -65,13 +65,13 @@ function Figures({ now, seen }) {
   return html`
     <${Attention} rows=${now.attention} />
     <div class="tiles">
-      <${Tile} title=${texts.live} value=${sum(now.live)} note=${`${kindsOf(now.live.filter(({ count }) => count)) || texts.none} · ${texts.readers(now.readers)}`} values=${trend((each) => sum(each.live))} href=${hrefOf(["streams"])} />
-      <${Tile} title=${texts.perMinute} value=${sum(now.ended_per_minute)} note=${kindsOf(now.ended_per_minute) || texts.none} values=${trend((each) => sum(each.ended_per_minute))} />
+      <${Tile} title=${texts.live} value=${sum(now.live)} note=${sum(now.live) ? `${kindsOf(now.live)} · ${texts.readers(now.readers)}` : texts.noneRuns} values=${trend((each) => sum(each.live))} href=${hrefOf(["streams"])} />
+      <${Tile} title=${texts.perMinute} value=${sum(now.ended_per_minute)} note=${kindsOf(now.ended_per_minute)} values=${trend((each) => sum(each.ended_per_minute))} />
       <${Tile} title=${texts.requests} value=${Math.round(now.requests_per_minute)} note="" values=${trend((each) => each.requests_per_minute)} />
       <${Tile} title=${texts.waiting} value=${now.jobs_waiting} note=${now.oldest_job_s ? texts.oldest(now.oldest_job_s) : ""} values=${trend((each) => each.jobs_waiting)} href=${hrefOf(["jobs"])} />
-      <${Tile} title=${texts.money} value=${now.money.length ? amountOf(now.money[0].amount, now.money[0].currency) : texts.none}
+      <${Tile} title=${texts.money} value=${now.money.length ? amountOf(now.money[0].amount, now.money[0].currency) : texts.nothing}
         note=${now.money.map((row, index) => joinMoney(row, index)).join(" · ")} href=${hrefOf(["money"])} />
-      <${Tile} title=${texts.cost} value=${now.cost.length ? costOf(now.cost[0].amount, now.cost[0].currency) : texts.none}
+      <${Tile} title=${texts.cost} value=${now.cost.length ? costOf(now.cost[0].amount, now.cost[0].currency) : texts.nothing}
         note=${now.cost.slice(1).map((row) => costOf(row.amount, row.currency)).join(" · ") || texts.costNote} />
     </div>
     <div class="columns">
@@ -92,7 +92,7 @@ const joinMoney = (row, index) => (index ? `${amountOf(row.amount, row.currency)
 
 function Tile({ title, value, note, values, href, tone = "" }) {
   const inner = html`<span class="name">${title}</span><strong class=${tone}>${value}</strong>
-    <small class="muted">${note || "\u00a0"}</small>${values && html`<${Line} title=${texts.trend(title)} values=${values} />`}`;
+    ${values && html`<${Line} title=${texts.trend(title)} values=${values} />`}<small class="muted">${note || "\u00a0"}</small>`;
   return href ? html`<a class="tile" href=${href}>${inner}</a>` : html`<div class="tile">${inner}</div>`;
 }
 

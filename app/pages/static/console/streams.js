@@ -3,6 +3,7 @@
 import { html, useState } from "../vendor/preact.js";
 import { Action, writeWith } from "./action.js";
 import { userPath } from "./api.js";
+import { costOf } from "./formats.js";
 import { appFilter, Choice, List } from "./list.js";
 import { Badge, Id, Note, Tabs, Time } from "./parts.js";
 import { go, hrefOf } from "./route.js";
@@ -16,7 +17,8 @@ const TABS = { running: Running, ended: Ended };
 const entriesOf = (names) => Object.entries(names);
 
 const streamHref = (row) => hrefOf(["streams", row.app, row.stream_id]);
-const Kind = ({ row }) => html`<span class="answers"><a href=${streamHref(row)}><strong>${texts.kinds[row.kind] ?? row.kind}</strong></a><${Id} value=${row.stream_id} /></span>`;
+const Kind = ({ row, children }) => html`<span class="answers"><span class="badges"><a href=${streamHref(row)}><strong>${texts.kinds[row.kind] ?? row.kind}</strong></a>${children}</span><${Id} value=${row.stream_id} /></span>`;
+const RunningKind = ({ row }) => html`<${Kind} row=${row}><${Badge} tone=${row.state === "stopping" ? "waiting" : ""} text=${texts.states[row.state] ?? row.state} /><//>`;
 const Who = ({ row }) => html`<span class="answers"><${UserLink} app=${row.app} user=${row.user_id} /><small class="muted">${row.app}</small></span>`;
 export const cancelPath = (row) => `${userPath(row.app, row.user_id)}/streams/${row.stream_id}/cancel`;
 
@@ -35,10 +37,9 @@ export function Streams({ route, apps, canEdit }) {
 }
 
 const RUNNING = [
-  { id: "kind", title: TEXTS.list.kind, of: (row) => html`<${Kind} row=${row} />` },
+  { id: "kind", title: texts.stream, of: (row) => html`<${RunningKind} row=${row} />` },
   { id: "answers", title: texts.answers, of: (row) => html`<${Answers} row=${row} />` },
   { id: "user", title: texts.user, of: (row) => html`<${Who} row=${row} />` },
-  { id: "state", title: texts.state, of: (row) => html`<${Badge} tone=${row.state === "stopping" ? "waiting" : ""} text=${texts.states[row.state] ?? row.state} />` },
   { id: "age", title: texts.age, number: true, sorts: true, of: (row) => texts.seconds(row.age_ms) },
   { id: "events", title: texts.events, number: true, of: (row) => row.events },
   { id: "readers", title: texts.readers, number: true, of: (row) => row.readers },
@@ -69,13 +70,13 @@ function Silent({ value }) {
 }
 
 const ENDED = [
-  { id: "kind", title: TEXTS.list.kind, of: (row) => html`<${Kind} row=${row} />` },
+  { id: "kind", title: texts.stream, of: (row) => html`<${Kind} row=${row} />` },
   { id: "outcome", title: texts.outcome, of: (row) => html`<${Badge} tone=${OUTCOMES[row.outcome] ?? ""} text=${texts.outcomes[row.outcome]} />` },
   { id: "answers", title: texts.answers, of: (row) => html`<${Answers} row=${row} />` },
   { id: "user", title: texts.user, of: (row) => html`<${Who} row=${row} />` },
   { id: "attempts", title: texts.attempts, number: true, of: (row) => texts.failedOf(row.failed, row.attempts) },
   { id: "longest", title: texts.longest, number: true, of: (row) => texts.seconds(row.elapsed_ms) },
-  { id: "price", title: texts.price, number: true, of: (row) => `${row.price} ${row.currency}` },
+  { id: "price", title: texts.price, number: true, of: (row) => costOf(row.price, row.currency) },
   { id: "ended", title: texts.ended, of: (row) => html`<${Time} at=${row.stored_at} />` },
 ];
 
@@ -100,7 +101,7 @@ function Find({ apps }) {
     event.preventDefault();
     go(["streams", app || known[0], id.trim()]);
   };
-  return html`<form class="toolbar find" role="search" aria-label=${texts.find} onSubmit=${open}>
+  return html`<form class="toolbar by-id" role="search" aria-label=${texts.find} onSubmit=${open}>
     <label>${texts.find}<input type="search" required value=${id} onInput=${(event) => setId(event.currentTarget.value)} /></label>
     <label>${TEXTS.list.app}<${Choice} value=${app || known[0]} options=${known.map((each) => [each, each])} all=${null} onChoose=${setApp} /></label>
     <button class="quiet">${texts.open}</button>

@@ -16,7 +16,7 @@ export const AREA_TEXTS = {
   },
   operationsPage: {
     tabs: { readiness: "Readiness", costs: "Costs", limits: "Limits", logins: "Failed logins", doctor: "Doctor", audit: "Audit log", operators: "Operators" },
-    part: "Part", parts: { postgres: "PostgreSQL", valkey: "Valkey", configs: "Configs", objects: "Object store" }, state: "State", ready: "Ready", broken: "Not available", cause: "Cause", again: "Check again",
+    part: "Part", parts: { postgres: "PostgreSQL", valkey: "Valkey", configs: "Configs", objects: "Object store", secrets: "Secrets" }, state: "State", ready: "Ready", broken: "Not available", cause: "Cause", again: "Check again",
     point: "Point", seen: "Seen", todo: "Why it matters and what to do", found: { good: "Good", doubtful: "Doubtful", broken: "Broken" },
     noReport: "The doctor has not run within 30 days: python -m app doctor", checked: (host) => `Checked from ${host}:`, runAgain: "Run python -m app doctor to check again.",
     processes: "Processes and versions", process: "Process", host: "Host", version: "Version", since: "Running since",

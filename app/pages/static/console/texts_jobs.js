@@ -5,7 +5,7 @@ export const JOB_TEXTS = {
     tabs: { held: "Held jobs", queues: "Queues", schedules: "Schedules" },
     lead: "These jobs failed in all their attempts. Repair the cause, then run them again; or delete those that nobody needs any more.",
     noHeld: "No job is held. A job that fails in all its attempts would be listed here, with the reason.",
-    groups: "Why jobs are held", jobs: "Held jobs", inGroup: "Jobs with this cause", allGroups: "All held jobs",
+    groups: "Why jobs are held", jobs: "All held jobs", inGroup: "Jobs with this cause", allGroups: "All held jobs",
     cause: "Cause", count: "Jobs", first: "First", last: "Last", job: "Job", about: "About", configs: "Configs read", at: "Held since", errorType: "Error type",
     allApps: "All apps", user: "User", order: "Order", webhook: "Webhook", details: "Details",
     id: "Id", attempts: "Attempts", process: "Process of the last attempt", logLine: "In the log", message: "Fields of the job",

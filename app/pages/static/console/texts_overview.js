@@ -37,9 +37,9 @@ export const OVERVIEW_TEXTS = {
     },
   },
   overviewPage: {
-    live: "Live streams", perMinute: "Ended a minute", requests: "Requests a minute", money: "Paid today", cost: "Vendors today", costNote: "as the configs price them", waiting: "Waiting jobs",
+    live: "Live streams", perMinute: "Streams ended a minute", requests: "Requests a minute", money: "Paid today", cost: "Vendors today", costNote: "as the configs price them", waiting: "Waiting jobs",
     oldest: (seconds) => `oldest due for ${seconds < 60 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`}`,
-    readers: (count) => `${count} readers`, none: "none", payments: (count) => `${count} ${count === 1 ? "payment" : "payments"}`,
+    readers: (count) => `${count} ${count === 1 ? "reader" : "readers"}`, noneRuns: "No stream runs now", nothing: "–", errorType: "Error type", responses: "Responses", payments: (count) => `${count} ${count === 1 ? "payment" : "payments"}`,
     kinds: { conversation: "conversations", tts: "speech", pronunciation: "pronunciations" },
     vendors: "Vendors", vendorsLead: "Time to the first output in the last five minutes.", vendor: "Vendor", stage: "Stage", attempts: "Attempts", failed: "Failed",
     p50: "p50", p95: "p95", noVendors: "No attempt in the last five minutes.",

@@ -90,7 +90,7 @@ export const USER_TEXTS = {
   orderPage: {
     order: "Order", subscription: "Subscription", noProduct: "Without a product", created: "Created", platform: "Platform", platformId: "Id at the platform", ownId: "Our id",
     ends: "Period ends", entries: "What the ledger says", noEntries: "The ledger has no entry for this.", webhooks: "What the platform has reported",
-    noWebhooks: "No webhook of the three days after it names it.", at: "At", entry: "Entry", asset: "Asset", quantity: "Units", reportedBy: "Reported by", event: "Event",
+    noWebhooks: "No webhook about it arrived in the three days after it was made.", at: "At", entry: "Entry", asset: "Asset", quantity: "Units", reportedBy: "Reported by", event: "Event",
     status: "Status", error: "Error", channels: CHANNELS,
     verdicts: {
       granted: { title: "It has granted what was bought.", todo: "The user has it now." },
