@@ -15,6 +15,7 @@ from app.doctor.surroundings import Surroundings
 from app.doctor.targets import Target
 from app.doctor.vendors import check_target
 from app.environment import own_url
+from app.version import version
 from storage.operators.doctor_reports import Finding
 from streams.wire.codec import loads
 
@@ -124,11 +125,21 @@ async def _processes(http: ClientSession, here: Surroundings) -> AsyncIterator[F
     if settings.worker_port is not None:
         ports["worker"] = settings.worker_port
     urls = {name: own_url(settings.metrics_host, port) for name, port in ports.items()}
-    for finding in await asyncio.gather(*(_process(http, name, url) for name, url in urls.items())):
+    versions: dict[str, str] = {}
+    for finding in await asyncio.gather(*(_process(http, name, url, versions) for name, url in urls.items())):
         yield finding
+    if {*versions.values()} - {version()}:
+        shown = ", ".join(f"{name}: {its}" for name, its in versions.items())
+        yield PROCESSES.doubtful(
+            "versions",
+            f"{shown}; this command: {version()}",
+            why="they answer differently; that is meant to last only as long as an upgrade",
+            fix="restart the processes of the old version, or run this command with the version that serves",
+        )
 
 
-async def _process(http: ClientSession, name: str, url: str) -> Finding:
+async def _process(http: ClientSession, name: str, url: str, versions: dict[str, str]) -> Finding:
+    """Examine one process, and add its version to `versions`."""
     try:
         async with http.get(f"{url}/readyz") as response:
             ready: dict[str, Any] = loads(await response.read())
@@ -141,6 +152,7 @@ async def _process(http: ClientSession, name: str, url: str) -> Finding:
             why="it does not run, so its share of requests, or all jobs, wait",
             fix="start it, or correct PARLEY_PROCESSES, PARLEY_METRICS_PORT and PARLEY_WORKER_PORT",
         )
+    versions[name] = str(ready.get("version"))
     causes = ", ".join(f"{part}: {cause}" for part, cause in ready.get("causes", {}).items())
     if ready.get("status") != "ok":
         return PROCESSES.broken(

@@ -183,6 +183,26 @@ async def test_the_ports_of_processes_are_read(module_server: Server, closed_por
     assert point(await doctor.examine("outside", metrics_port=closed_port), "server 0").state is BROKEN
 
 
+async def test_processes_of_another_version_are_doubtful(module_server: Server, closed_port: int) -> None:
+    port = module_server.services.settings.port
+
+    async def ready(request: web.Request) -> web.Response:
+        return web.json_response({"status": "ok", "version": "0.0.1", "causes": {}})
+
+    async def metrics(request: web.Request) -> web.Response:
+        return web.Response()
+
+    old = web.Application()
+    old.add_routes([web.get("/readyz", ready), web.get("/metrics", metrics)])
+    doctor = Doctor(module_server)
+    async with TestServer(old) as worker:
+        mixed = await doctor.examine("outside", metrics_port=port, worker_port=worker.port)
+    assert point(mixed, "versions").state is DOUBTFUL
+    assert "worker: 0.0.1" in point(mixed, "versions").seen
+    alone = await doctor.examine("outside", metrics_port=port, worker_port=closed_port)
+    assert "versions" not in {finding.point for finding in alone}
+
+
 async def test_a_process_that_drains_is_broken(module_server: Server) -> None:
     supervisor = module_server.services.supervisor
     supervisor.draining = True
