@@ -105,8 +105,24 @@ class Span(VendorObject):
     end: int
 
 
+class Recurring(VendorObject):
+    interval: str
+    """`day`, `week`, `month` or `year`."""
+    interval_count: int = 1
+
+
 class Price(VendorObject):
     id: str
+    active: bool = True
+    currency: str = ""
+    unit_amount: int | None = None
+    """`None`: the price depends on the quantity, or is a fraction of the smallest unit."""
+    recurring: Recurring | None = None
+    """`None`: the price is of a single payment."""
+
+    @property
+    def money(self) -> Money | None:
+        return None if self.unit_amount is None else money_of(self.unit_amount, self.currency)
 
 
 class SubscriptionItem(VendorObject):
