@@ -5,12 +5,14 @@ import { Action } from "./action.js";
 import { configPath, write } from "./api.js";
 import { Facts, Note } from "./parts.js";
 import { TEXTS } from "./texts.js";
+import { Prices } from "./trial_prices.js";
+import { SignIn } from "./trial_sign_in.js";
 
 const texts = TEXTS.trial;
 const DELAY_MS = 400;
 
 /** The kinds of configs that can be tried, and how. */
-export const TRIALS = { conversation: Strategy, speech: Strategy, vendor_accounts: Strategy, events: Strategy, mail: Mail };
+export const TRIALS = { conversation: Strategy, speech: Strategy, vendor_accounts: Strategy, events: Strategy, mail: Mail, sign_in: SignIn, products: Prices };
 
 function Strategy({ config, value }) {
   const isVoice = config.kind === "speech";
