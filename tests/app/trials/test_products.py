@@ -6,11 +6,13 @@ from uuid import uuid4
 
 import pytest
 
+from tests.app.callers import working
 from tests.app.operator_calls import call
 from tests.app.payments.cards.shop import Shop, open_shop
 from tests.app.payments.wallet.wallets import MONTHLY, PRO, TRIAL, YEARLY, Wallet, wallet_at
 from tests.app.trials.rows import rows_of
 from tests.running.servers import Databases
+from tests.waiting import until
 
 MONTH: dict[str, Any] = {
     "type": "subscription",
@@ -18,6 +20,7 @@ MONTH: dict[str, Any] = {
     "period": "P1M",
     "price": {"amount": 999, "currency": "USD"},
 }
+JOB_TABLES = {"procrastinate_jobs", "procrastinate_events", "procrastinate_workers"}
 COINS: dict[str, Any] = {
     "type": "consumable",
     "asset": "coins",
@@ -153,6 +156,22 @@ async def test_a_purchase_is_made_at_both_platforms_and_never_paid(shop: Shop, w
     assert {listed[made["cardpay", currency]["id"]]["status"] for currency in ("USD", "JPY")} == {"canceled"}
     assert (await wallet.books())["payments"] == []
     assert await rows_of(shop.server) == before
+
+
+async def test_webhooks_about_a_tried_payment_are_ignored(shop: Shop) -> None:
+    async def done() -> bool:
+        async with shop.server.services.database.connection() as conn:
+            states = await conn.fetch("select status from webhooks")
+        return [row["status"] for row in states] == ["done", "done"]  # It was created and cancelled.
+
+    before = await rows_of(shop.server)
+    await shop.send_webhooks()
+    async with working(shop.server.services):
+        await tried(shop, **COINS)
+        await until(done)
+        await shop.stop_webhooks()
+    after = await rows_of(shop.server)
+    assert {table for table in after if after[table] != before[table]} <= {"webhooks", *JOB_TABLES}
 
 
 async def test_what_a_platform_refuses_is_an_answer(shop: Shop, wallet: Wallet) -> None:
