@@ -14,10 +14,8 @@ from streams.wire.errors import ConfigInvalid, InvalidParameter, ServiceError
 from streams.wire.ids import new_id
 from streams.wire.money import Money
 from vendors.errors import Refused
-from vendors.payments.stripe.errors import FIELDS
-from vendors.payments.stripe.objects import PaymentIntent, Price, money_of, platform_amount
-
-_MISSING = 404
+from vendors.payments.stripe.errors import FIELDS, lacks_object
+from vendors.payments.stripe.objects import PaymentIntent, Price, platform_amount
 
 
 def card_offers(services: Services, app_id: str, product: Product) -> Iterator[Offer]:
@@ -61,7 +59,7 @@ async def _read_price(
     try:
         price = await platform.stripe.price(price_id)
     except Refused as refused:
-        if refused.vendor_status == _MISSING:
+        if lacks_object(refused):
             return {"differences": [f"The card platform has no price {price_id}."]}
         raise
     found = _terms(price, product)
@@ -96,8 +94,7 @@ async def _pay(services: Services, app_id: str, config: str, money: Money) -> di
     """Create a payment without a card, and cancel it. Raises `ServiceError` if it is refused."""
     platform = card_platform(services, app_id, config)
     intent = await _create(platform, money)
-    paid = money_of(intent.amount, intent.currency)
-    found = {"id": intent.id, "found": Terms(amount=paid.amount, currency=paid.currency)}
+    found = {"id": intent.id, "found": Terms(amount=money.amount, currency=money.currency)}
     try:
         cancelled = await platform.stripe.cancel_payment_intent(new_id(), intent.id)
     except ServiceError as error:

@@ -10,7 +10,7 @@ from app.trials.wallet_prices import wallet_offers
 from storage.configs.kinds.products import Product
 
 _MOST = 20
-_WITHIN_S = 45
+_WITHIN_S = 30
 """After this time, no further price is tried. Each call has a limit of its own."""
 
 

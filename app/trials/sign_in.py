@@ -7,7 +7,7 @@ from typing import Any, get_args
 from pydantic import Field, SecretStr
 
 from actors.clients.sign_in import SignInClient, provider_of
-from app.accounts.proofs.third_party import check_proof, real_time
+from app.accounts.proofs.third_party import check_proof, profile_value, real_time
 from app.accounts.proofs.trace import Steps
 from app.accounts.sign_in.platforms import Platforms
 from app.http.rows.endpoint import Call
@@ -23,6 +23,8 @@ _ADDRESSES = ("base_url", "jwks_url", "key_hosts")
 """Where secrets are sent, besides the addresses that follow from the provider."""
 _HIDDEN = ("code", "identity_token", "id_token", "access_token", "nonce", "signature")
 """The fields of a proof with which somebody could log in."""
+_SHOWN = {"name": "user_name", "picture": "avatar", "email": "email"}
+"""The fields of a profile that are shown, under their names in the reply."""
 
 
 class TrialStep(Model):
@@ -131,7 +133,8 @@ def _found(verified: VerifiedIdentity | None, profile: Profile) -> dict[str, Any
     """Return what operators may see of an identity. Its tokens are not among it."""
     if verified is None:
         return {}
-    person = {"name": profile.user_name, "picture": profile.avatar, "email": profile.email}
+    shown = profile_value(profile) or {}
+    person = {name: shown.get(field, "") for name, field in _SHOWN.items()}
     return {"social_id": verified.social_id, "trusted": verified.trusted, **person}
 
 

@@ -77,7 +77,8 @@ def differences(product: Product, found: Terms, countries: Sequence[str], *, nou
     """Yield a sentence for each difference between a draft and a `noun` of the platform, in these countries."""
     yield from _prices(product, found, countries, noun=noun)
     if not _same(found.period, product.period or ""):
-        yield f"The {noun} is billed every {_spoken(found.period)}, but the draft says {_spoken(product.period)}."
+        billed, said = (_spoken(period).removeprefix("1 ") for period in (found.period, product.period))
+        yield f"The {noun} is billed every {billed}, but the draft says every {said}."
     yield from _trials(terms_of(product), found, noun=noun)
 
 
@@ -103,7 +104,8 @@ def _trials(draft: Terms, found: Terms, *, noun: str) -> Iterator[str]:
         yield f"The {noun} has a trial of {_spoken(found.trial)}, but the draft has none."
     elif not _same(found.trial, draft.trial):
         yield f"The trial lasts {_spoken(found.trial)}, but the draft says {_spoken(draft.trial)}."
-    if draft.trial and found.trial and found.trial_amount != draft.trial_amount:
+    is_priced = found.amount is not None  # Otherwise, its currency is unknown.
+    if draft.trial and found.trial and is_priced and found.trial_amount != draft.trial_amount:
         paid, said = (Money(terms.trial_amount, found.currency) for terms in (found, draft))
         yield f"The trial costs {paid}, but the draft says {said}."
 

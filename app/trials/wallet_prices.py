@@ -75,7 +75,7 @@ async def _read_plan(
     try:
         plan = await account_of(services, app_id, config).plan(plan_id)
     except PayPalRefused as refused:
-        if refused.not_found:
+        if refused.lacks_object:
             return {"differences": [f"The wallet platform has no plan {plan_id}."]}
         raise
     found = _terms(plan)

@@ -78,7 +78,7 @@ async def test_each_difference_is_a_sentence(shop: Shop, wallet: Wallet) -> None
     yearly = await price(shop, **MONTH, cardpay={"price_id": "price_pro_year"})
     assert yearly["differences"] == [
         "A payer pays 99.00 USD, but the draft says 9.99 USD.",
-        "The price is billed every 1 year, but the draft says 1 month.",
+        "The price is billed every year, but the draft says every month.",
     ]
     in_months = {**MONTH, "period": "P12M", "price": {"amount": 9900, "currency": "USD"}}
     assert (await price(shop, **in_months, cardpay={"price_id": "price_pro_year"}))["differences"] == []
@@ -112,6 +112,9 @@ async def test_what_nobody_can_subscribe_to_is_said(shop: Shop, wallet: Wallet) 
     assert (gone["differences"], "found" in gone) == (["The card platform has no price price_gone."], False)
     gone = await price(shop, **MONTH, walletpay={"plan_id": "P-GONE"})
     assert gone["differences"] == ["The wallet platform has no plan P-GONE."]
+    odd = await shop.platform("prices", **{**form, "active": "true", "currency": "xyz"})
+    found = await price(shop, **MONTH, cardpay={"price_id": odd["id"]})
+    assert found["differences"] == ["The price has no fixed amount."]
     assert "names no plan_id" in (await price(shop, **MONTH, walletpay={}))["differences"][0]
     assert "names no price_id" in (await price(shop, **MONTH, cardpay={}))["differences"][0]
     assert (await tried(shop, **MONTH))["prices"] == []
@@ -188,7 +191,9 @@ async def test_what_a_platform_refuses_is_an_answer(shop: Shop, wallet: Wallet) 
     ]
     await wallet.configure(client_id=f"client-{uuid4().hex}", base_url="{sandbox}/elsewhere")
     found = (await tried(shop, **COINS, walletpay={}))["prices"][1]
-    assert "walletpay" in found["error"]
+    assert "walletpay answered 404" in found["error"]
+    found = await price(shop, **MONTH, walletpay={"plan_id": MONTHLY})
+    assert ("walletpay answered 404" in found["error"], found["differences"]) == (True, [])
 
 
 async def test_a_platform_that_is_down_is_asked_once(shop: Shop, wallet: Wallet) -> None:

@@ -70,7 +70,9 @@ class Plan(PayPalObject):
 
     @property
     def trials(self) -> list[BillingCycle]:
-        return [cycle for cycle in self.billing_cycles if cycle.tenure_type == _TRIAL]
+        """The payments before the regular ones, in their order."""
+        found = [cycle for cycle in self.billing_cycles if cycle.tenure_type == _TRIAL]
+        return sorted(found, key=lambda cycle: cycle.sequence)
 
     @property
     def has_trial(self) -> bool:

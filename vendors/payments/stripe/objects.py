@@ -5,7 +5,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BeforeValidator, Field
 
-from streams.wire.money import Money, exponent_of
+from streams.wire.money import EXPONENTS, Money, exponent_of
 from vendors.objects import VendorObject
 
 ZERO_DECIMAL = frozenset({"MGA"})
@@ -122,7 +122,10 @@ class Price(VendorObject):
 
     @property
     def money(self) -> Money | None:
-        return None if self.unit_amount is None else money_of(self.unit_amount, self.currency)
+        """The amount, if it is fixed and in a currency of ISO 4217."""
+        if self.unit_amount is None or self.currency.upper() not in EXPONENTS:
+            return None
+        return money_of(self.unit_amount, self.currency)
 
 
 class SubscriptionItem(VendorObject):
