@@ -14,7 +14,6 @@ from app.trials.prices import try_product
 from app.trials.sign_in import info_in, info_model, try_sign_in
 from app.trials.sinks import try_sink
 from app.trials.strategies import check_address, try_strategy
-from storage.configs.kinds.apps import APPS
 from storage.configs.kinds.events import EVENTS, Events
 from storage.configs.kinds.products import PRODUCTS, Product
 from storage.configs.kinds.sign_in import SIGN_IN, SignIn
@@ -63,28 +62,26 @@ async def try_config(call: Call, path: Path[TryPath], body: Body[TryBody]) -> Tr
     Nothing is stored. The reply reports what the vendor refuses, and its failures.
     """
     value = await check_draft(call, ConfigKey(path.app, path.kind, path.name), body.value)
-    currency = call.services.configs.singleton(APPS, path.app).currency
     if path.kind == SIGN_IN.name:
         config, info = SignIn.model_validate(value), info_in(body.proof, path.name)
         trial, error = await try_sign_in(call, path.app, path.name, config, info, given=body.value)
-        return TryReply(platform=trial.provider, elapsed_ms=trial.elapsed_ms, sign_in=trial, error=error)
+        return TryReply(elapsed_ms=trial.elapsed_ms, sign_in=trial, error=error)
     if path.kind == PRODUCTS.name:
         prices, left_out = await try_product(call, path.app, Product.model_validate(value))
         elapsed_ms = sum(price.elapsed_ms for price in prices)
-        return TryReply(elapsed_ms=elapsed_ms, currency=currency, prices=prices, left_out=left_out)
+        return TryReply(elapsed_ms=elapsed_ms, prices=prices, left_out=left_out)
     if not body.text:
         raise InvalidParameter("text must not be empty")
     check_address(call, path, body, value)
     try:
         if path.kind == EVENTS.name:
             sink = Events.model_validate(value)
-            elapsed_ms = await try_sink(call, path.app, path.name, sink, body.text)
-            return TryReply(platform=path.kind, elapsed_ms=elapsed_ms, currency=currency)
-        return await try_strategy(call, path, body, value, currency=currency)
+            return TryReply(elapsed_ms=await try_sink(call, path.app, path.name, sink, body.text))
+        return await try_strategy(call, path, body, value)
     except ConfigInvalid:
         raise
     except ServiceError as error:
-        return TryReply(currency=currency, error=f"{error.error_type}: {error.what}")
+        return TryReply(error=f"{error.error_type}: {error.what}")
 
 
 async def proof_fields(call: Call, path: Path[DraftPath], body: Body[DraftBody]) -> ProofFieldsReply:

@@ -34,30 +34,37 @@ class TryBody(Model):
     field that is given must be this platform."""
 
 
-class TryReply(Model):
-    platform: str = ""
+class StrategyTrial(Model):
+    platform: str
     first_output_ms: int | None = None
-    elapsed_ms: int = 0
     text: str = ""
     """The answer of the language model."""
     audio_base64: str = ""
     """The audio of the voice."""
     mime_type: str = ""
-    input_units: int = 0
-    output_units: int = 0
+    input_units: int
+    output_units: int
     """Tokens of the language model, or characters that were spoken."""
-    usage_source: str = ""
+    usage_source: str
     """`vendor`, or `estimated`."""
-    price: str = "0"
+    price: str
     """In the app's currency."""
-    currency: str = ""
-    events: list[dict[str, Any]] = Field(default_factory=list)
+    currency: str
+    events: list[dict[str, Any]]
     """The first 200 events, each with `at_ms` and `event`."""
+
+
+class TryReply(Model):
+    """One field for the kind of the config, unless the vendor has failed. A sink has none."""
+
+    elapsed_ms: int = 0
+    strategy: StrategyTrial | None = None
+    """The response of a strategy, or of a vendor account."""
     sign_in: SignInTrial | None = None
-    """Who has signed in, and what was checked. Only for a sign-in platform."""
+    """Who has signed in, and what was checked. Also if the proof is refused."""
     prices: list[PriceTrial] | None = None
-    """What a payer would pay. Only for a product."""
-    left_out: int = 0
+    """What a payer would pay for a product."""
+    left_out: int | None = None
     """How many more prices the product has, which were not tried: after the first 20, or of a payment platform that
     did not answer."""
     error: str | None = None

@@ -7,7 +7,8 @@ from typing import Any
 
 from actors.clients.trials import Trial, try_chat, try_voice
 from app.http.rows.endpoint import Call
-from app.trials.models import TryBody, TryPath, TryReply
+from app.trials.models import StrategyTrial, TryBody, TryPath, TryReply
+from storage.configs.kinds.apps import APPS
 from storage.configs.kinds.conversation import Conversation
 from storage.configs.kinds.speech import Speech
 from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS, VendorAccount
@@ -17,9 +18,11 @@ from streams.wire.errors import InvalidParameter
 _PCM_RATE_HZ = 24_000
 
 
-async def try_strategy(call: Call, path: TryPath, body: TryBody, value: Any, *, currency: str) -> TryReply:
+async def try_strategy(call: Call, path: TryPath, body: TryBody, value: Any) -> TryReply:
     """Call the vendor of a draft once. Raises `VendorError`, `InvalidParameter` or `ConfigInvalid`."""
-    return _reply(await _try(call, path, body, value), currency)
+    trial = await _try(call, path, body, value)
+    currency = call.services.configs.singleton(APPS, path.app).currency
+    return TryReply(elapsed_ms=trial.elapsed_ms, strategy=_reply(trial, currency))
 
 
 async def _try(call: Call, path: TryPath, body: TryBody, value: Any) -> Trial:
@@ -43,14 +46,13 @@ def check_address(call: Call, path: TryPath, body: TryBody, value: Any) -> None:
         raise InvalidParameter("value.api_key must be given again, because platform or base_url has changed")
 
 
-def _reply(trial: Trial, currency: str) -> TryReply:
+def _reply(trial: Trial, currency: str) -> StrategyTrial:
     usage = trial.meter.usage
     rate_hz = next((event["sample_rate"] for event in trial.events if event["event"] == "format"), _PCM_RATE_HZ)
     audio = _wav(trial.audio, rate_hz) if trial.mime_type == "audio/wav" else trial.audio
-    return TryReply(
+    return StrategyTrial(
         platform=trial.platform,
         first_output_ms=trial.first_output_ms,
-        elapsed_ms=trial.elapsed_ms,
         text=trial.text,
         audio_base64=base64.b64encode(audio).decode(),
         mime_type=trial.mime_type,

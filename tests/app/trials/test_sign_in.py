@@ -39,7 +39,7 @@ async def test_a_proof_shows_who_it_is_and_nothing_is_stored(server: Server) -> 
     status, answer = await tried(server, "im_network_b", WECHAT, sent)
     assert status == 200, answer
     found = answer["sign_in"]
-    assert (found["social_id"], found["name"], found["picture"], found["trusted"], answer["platform"]) == (
+    assert (found["social_id"], found["name"], found["picture"], found["trusted"], found["provider"]) == (
         "somebody", "Mei Lin", "https://pictures.test/mei.png", True, "wechat",
     )  # fmt: skip
     assert "error" not in answer

@@ -36,17 +36,18 @@ async def tried(server: Server, model: str, **fields: Any) -> tuple[int, Any]:
 async def test_a_draft_answers_with_its_events_latency_and_cost(server: Server) -> None:
     status, answer = await tried(server, "say:Here I am", system_prompt="You talk to {{.user.name}}")
     assert status == 200, answer
-    assert (answer["text"], answer["platform"], "error" in answer) == ("Here I am", "vendor_b_llm", False)
-    assert answer["events"][0]["event"] == "text"
-    assert 0 <= answer["first_output_ms"] <= answer["elapsed_ms"]
-    assert float(answer["price"]) == answer["input_units"] * 0.5 + answer["output_units"] * 2
+    found = answer["strategy"]
+    assert (found["text"], found["platform"], "error" in answer) == ("Here I am", "vendor_b_llm", False)
+    assert found["events"][0]["event"] == "text"
+    assert 0 <= found["first_output_ms"] <= answer["elapsed_ms"]
+    assert float(found["price"]) == found["input_units"] * 0.5 + found["output_units"] * 2
     _, listed = await call(server, "GET", "/admin/api/configs?kind=conversation&text=draft")
     assert "draft" not in [row["name"] for row in listed["configs"]]
 
 
 async def test_what_a_vendor_refuses_is_part_of_the_reply(server: Server) -> None:
     status, answer = await tried(server, "echo")
-    assert (status, answer["text"]) == (200, "")
+    assert (status, "strategy" in answer) == (200, False)
     assert answer["error"]
     assert "sk-test" not in answer["error"]
 
@@ -69,7 +70,8 @@ async def test_an_account_is_tried_with_its_stored_key_before_it_is_published(
     value = {"platform": "openai", "base_url": vendor.url, "api_key": {"secret": True}}
     body = {"value": value, "text": "Hello", "model": "say:The key works"}
     status, answer = await call(server, "POST", path, body)
-    assert (status, answer["text"], answer["platform"]) == (200, "The key works", "vendor_b_llm")
+    found = answer["strategy"]
+    assert (status, found["text"], found["platform"]) == (200, "The key works", "vendor_b_llm")
     _, answer = await call(server, "POST", path, {**body, "model": "refuse:401"})
     assert "401" in answer["error"]
     moved = {**body, "value": {**value, "base_url": f"{vendor.url}/other"}}
@@ -90,4 +92,4 @@ async def test_a_sink_gets_a_test_event(server: Server, vendor: Vendor) -> None:
     assert (status, "404" in answer["error"]) == (200, True)
     sink = {"stream": "drafts", "events": ["asset"]}
     status, answer = await call(server, "POST", path, {"value": sink, "text": "Hello"})
-    assert (status, "error" in answer, answer["platform"]) == (200, False, "events")
+    assert (status, set(answer)) == (200, {"elapsed_ms"})
