@@ -3,9 +3,11 @@
 from typing import Any
 from uuid import uuid4
 
+import pytest
+
 from storage.operators.audit import COMMAND
 from tests.app.accounts.people import login
-from tests.app.accounts.platforms import proof
+from tests.app.accounts.platforms import PROVIDERS, proof
 from tests.app.operator_calls import call
 from tests.app.sandbox_server import module_server, server, testbed
 from tests.app.trials.rows import rows_of
@@ -50,6 +52,23 @@ async def test_a_proof_shows_who_it_is_and_nothing_is_stored(server: Server) -> 
     assert await rows_of(server) == before
 
 
+async def test_the_config_of_each_platform_is_tried_with_its_stored_secrets(server: Server) -> None:
+    for platform, provider in PROVIDERS.items():
+        _, stored = await call(server, "GET", f"/admin/api/configs/default/sign_in/{platform}")
+        sent = await proof(server, platform, str(uuid4().int)[:18])
+        status, answer = await tried(server, platform, stored["value"], sent)
+        assert (status, "error" in answer, answer["sign_in"]["provider"]) == (200, False, provider), answer
+        assert answer["sign_in"]["social_id"], platform
+        path = f"/admin/api/sign_in/default/{platform}/proof_fields"
+        _, asked = await call(server, "POST", path, {"value": stored["value"]})
+        fields = {row["name"]: row["required"] for row in asked["fields"]}
+        assert {name for name, is_required in fields.items() if is_required} <= set(sent[platform]), platform
+        given = {name: value for name, value in sent[platform].items() if name in fields}
+        again = await proof(server, platform, str(uuid4().int)[:18])
+        only = {name: again[platform][name] for name in given}
+        assert "error" not in (await tried(server, platform, stored["value"], {platform: only}))[1], platform
+
+
 async def test_only_a_verified_email_is_shown(server: Server) -> None:
     for is_verified, shown in ((True, "mei@example.test"), (False, "")):
         profile = {"email": "mei@example.test", "email_verified": is_verified}
@@ -89,6 +108,14 @@ async def test_what_the_platform_says_about_our_app_and_its_failures_are_answers
     status, answer = await tried(server, "im_network_b", down, sent)
     assert (status, answer["error"].split(":")[0], "social_id" in answer) == (200, "gateway", False)
     assert answer["sign_in"]["steps"][-1]["step"] == "wechat failed"
+
+
+@pytest.mark.soak
+async def test_a_platform_that_hangs_has_failed_after_seconds(server: Server) -> None:
+    sent = await proof(server, "im_network_b", fault="hang_before_headers")
+    status, answer = await tried(server, "im_network_b", WECHAT, sent)
+    assert (status, answer["error"].split(":")[0]) == (200, "gateway")
+    assert 4_000 < answer["elapsed_ms"] < 60_000
 
 
 async def test_a_profile_that_cannot_be_fetched_does_not_refuse_the_proof(server: Server) -> None:
