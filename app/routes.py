@@ -5,7 +5,6 @@ from app.accounts.routes import ACCOUNT_ROUTES
 from app.admin.audit import AUDIT_ROUTES
 from app.admin.configs.configs import CONFIG_ROUTES
 from app.admin.configs.references import REFERENCE_ROUTES
-from app.admin.configs.trials import TRIAL_ROUTES
 from app.admin.console_sessions import SESSION_ROUTES
 from app.admin.conversations import CONVERSATION_ROUTES
 from app.admin.doctor import DOCTOR_ROUTES
@@ -66,6 +65,7 @@ from app.payments.wallet.routes import WALLET_ROUTES
 from app.predictions.routes import PREDICTION_ROUTES
 from app.refunds.endpoints import REFUND_ROUTES
 from app.settings import Settings
+from app.trials.endpoints import TRIAL_ROUTES
 from app.webhooks import SOURCES, WEBHOOK_ROUTES
 from app.withdrawals.routes import WITHDRAWAL_ROUTES
 

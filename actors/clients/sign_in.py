@@ -70,25 +70,31 @@ class SignInClients:
             config = self._configs.required(SIGN_IN, app_id, platform).value
         if not config.enabled:
             raise _invalid(platform, "enabled is false")
-        provider = _provider_of(platform, config)
-        account = Account(platform, platform, "", config.client_secret, config.concurrency)
-        vendor = Vendor(_SIGN_IN, _opens(provider), NoOptions, None)
-        access = self._vendors.open(vendor, account, key=key, limits=config)
+        provider = provider_of(platform, config)
+        access = self._vendors.open(_vendor(provider), _account(platform, config), key=key, limits=config)
         known = self._clients.get(key)
         if known is None or known[0] is not config:
             known = config, access.client(_app(platform, config, sandbox_url=self._sandbox_url))
             self._clients[key] = known
         return SignInClient(provider, config, known[1], access)
 
+    def draft(self, platform: str, config: kind.SignIn) -> SignInClient:
+        """Open `config`, which need not be stored or enabled, for one trial. Raises `ConfigInvalid`."""
+        provider = provider_of(platform, config)
+        access = self._vendors.open_draft(_vendor(provider), _account(platform, config), limits=config)
+        client = access.client(_app(platform, config, sandbox_url=self._sandbox_url))
+        return SignInClient(provider, config, client, access)
+
 
 def check(platform: str, config: kind.SignIn) -> None:
     """Raise `ConfigInvalid` if a config does not work. The message begins with the name of the field."""
-    provider = _provider_of(platform, config)
+    provider = provider_of(platform, config)
     no_http = cast("VendorHttp", None)  # The constructor makes no call.
     PROVIDERS[provider](no_http, _app(platform, config, sandbox_url=SANDBOX))
 
 
-def _provider_of(platform: str, config: kind.SignIn) -> str:
+def provider_of(platform: str, config: kind.SignIn) -> str:
+    """Return the provider behind a platform. Raises `ConfigInvalid` if it cannot be used with this config."""
     provider = config.provider or DEFAULT_PROVIDERS[platform]
     if CLIENT_FIELDS[platform].isdisjoint(PROVIDERS[provider].proof_fields):
         raise _invalid(platform, f"provider {provider} cannot prove {platform}")
@@ -129,8 +135,12 @@ def _app(platform: str, config: kind.SignIn, *, sandbox_url: str | None) -> Sign
     )
 
 
-def _opens(provider: str) -> Callable[[VendorHttp, Account, SignInApp], SignIn]:
-    return lambda http, _, app: PROVIDERS[provider](http, app)
+def _vendor(provider: str) -> Vendor[SignInApp, SignIn]:
+    return Vendor(_SIGN_IN, lambda http, _, app: PROVIDERS[provider](http, app), NoOptions, None)
+
+
+def _account(platform: str, config: kind.SignIn) -> Account:
+    return Account(platform, platform, "", config.client_secret, config.concurrency)
 
 
 def _invalid(platform: str, problem: str) -> ConfigInvalid:

@@ -51,9 +51,10 @@ class ServiceError(Exception):
         characters in the message become spaces.
         """
         self.extra = {
-            name: _without(secret, value) if isinstance(value, str) else value for name, value in self.extra.items()
+            name: without_secret(secret, value) if isinstance(value, str) else value
+            for name, value in self.extra.items()
         }
-        self._say(_without(secret, _printable(self.what)))
+        self._say(without_secret(secret, _printable(self.what)))
 
     def _say(self, what: str) -> None:
         self.what = what
@@ -69,7 +70,8 @@ def _printable(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 
 
-def _without(secret: str, text: str) -> str:
+def without_secret(secret: str, text: str) -> str:
+    """Return `text` with `***` for a secret, as `ServiceError.redact` does."""
     if len(secret) < _MIN_SECRET_CHARACTERS:
         return text
     text = re.sub(re.escape(secret), "***", text, flags=re.IGNORECASE)

@@ -80,6 +80,15 @@ DEFAULT_PROVIDERS: dict[str, str] = {
 CHECK_NONCE = frozenset({"apple", "facebook", "google", "microsoft"})
 """The providers whose clients compare the `nonce` that is sent with a token, or its hash."""
 
+OPTIONAL_FIELDS: dict[str, frozenset[str]] = {
+    "apple": frozenset({"id", "code", "nonce"}),
+    "facebook": frozenset({"id", "nonce"}),
+    "google": frozenset({"nonce"}),
+    "microsoft": frozenset({"nonce"}),
+    "qq": frozenset({"open_id"}),
+}
+"""The fields of `Proof` that a client reads if they are sent."""
+
 CLIENT_FIELDS: dict[str, frozenset[str]] = {
     "ios_vendor_id": frozenset({"id", "code", "id_token", "nonce"}),
     "social_network_a": frozenset({"access_token", "id", "expiration_date", "nonce"}),

@@ -14,6 +14,9 @@ before the limit is reached are checked. For passwords, the queue of the hashes 
 from which a user has logged in are rows, so that losing Valkey locks nobody out. Those that have entered wrong
 codes are in the row of the code, and are deleted with it.
 
+Operators try a draft of a sign-in platform with a proof (`app/trials`). It is checked by the same function as in a
+login (`check_proof`), around which a login counts refusals and uses up signatures.
+
 Everybody can use up the emails that may be sent to an address in a day. So a sign-up or a bind that would send a
 link succeeds without it, and says when the link may be requested (`code_sending.py`).
 """

@@ -1,8 +1,9 @@
 """Third-party identities: checks their proofs, and converts a platform's report to the stored form."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Literal
 
 from actors.clients.sign_in import SignInClient
@@ -16,6 +17,7 @@ from storage.accounts.identities import Details, Identity
 from streams.wire.errors import InvalidParameter
 from streams.wire.model import Model
 from vendors.errors import VendorError
+from vendors.signin.catalog import CLIENT_FIELDS, OPTIONAL_FIELDS
 from vendors.signin.protocols import (
     Profile,
     Proof,
@@ -55,26 +57,46 @@ async def verify(call: Call, client: SignInClient, platform: str, info: Model) -
     this server send an unlimited number of them to a platform.
     """
     await _count_refused(call, calls=0)
+    now = real_time()
+    try:
+        verified = await check_proof(client, platform, info, now=now, note=partial(trace.step, call))
+    except ProofRefused:
+        await _count_refused(call, calls=1)
+        raise
+    await _check_single_use(call, verified, now=now)
+    return verified
+
+
+def real_time() -> datetime:
+    """Return the time by which platforms date their proofs, which is not that of an app's clock."""
+    return datetime.now(UTC)
+
+
+async def check_proof(
+    client: SignInClient, platform: str, info: Model, *, now: datetime, note: trace.Note
+) -> VerifiedIdentity:
+    """Return the identity that `info` proves, without storing or counting anything. `now` is the `real_time`.
+
+    `note` gets what was checked, and at last why the proof was refused. Raises `InvalidParameter`, `ProofRefused`
+    with one text for all reasons, or `ProviderUnavailable`.
+    """
     config, proof = client.config, proof_of(client, platform, info)
-    now = datetime.now(UTC)  # Platforms date their proofs by real time, not by an app's clock.
     required = f"required: {', '.join([' or '.join(client.sign_in.proof_fields), *_required(client)])}"
     sent = [field.name for field in fields(proof) if getattr(proof, field.name)]
-    trace.step(call, f"fields of the proof for {client.provider}", seen=sent, allowed=required)
-    trace.step(call, "ids in the config", allowed=[*config.audiences, *config.issuers, *config.bundle_ids])
+    note(f"fields of the proof for {client.provider}", seen=sent, allowed=required)
+    note("ids in the config", allowed=[*config.audiences, *config.issuers, *config.bundle_ids])
     try:
         verified = await client.call(lambda sign_in: sign_in.verify(proof, now=now))
     except ProofRefused as refused:
-        await _count_refused(call, calls=1)
         for name in _SECRETS:
             refused.redact(getattr(proof, name))
-        trace.step(call, refused.what, seen=refused.seen, allowed=refused.allowed)
+        note(refused.what, seen=refused.seen, allowed=refused.allowed)
         raise ProofRefused from None
     except VendorError as error:
         for name in _SECRETS:
             error.redact(getattr(proof, name))
-        trace.step(call, f"{client.provider} failed", seen=error.what)
+        note(f"{client.provider} failed", seen=error.what)
         raise ProviderUnavailable.of(error) from error
-    await _check_single_use(call, verified, now=now)
     if not 0 < len(verified.social_id) <= _MAX_ID_CHARACTERS or not verified.social_id.isprintable():
         raise ProviderUnavailable(f"{platform} sent an id that cannot be stored")
     return verified
@@ -90,6 +112,31 @@ def proof_of(client: SignInClient, platform: str, info: Model) -> Proof:
         if not getattr(info, names[field]):
             raise InvalidParameter(f"{platform}.{names[field]} is required")
     return Proof(**{name: value for name, field in names.items() if (value := getattr(info, field))})
+
+
+@dataclass(frozen=True, slots=True)
+class ProofField:
+    """A field of a platform in a login that the provider of its config reads."""
+
+    name: str
+    is_required: bool
+    """Whether a proof without it is refused. If two fields prove the identity, one of them is enough."""
+
+
+def fields_of(client: SignInClient, platform: str, info: type[Model]) -> list[ProofField]:
+    """Return the fields of `info`, the model of a platform in a login, that the provider reads."""
+    proofs, required = client.sign_in.proof_fields, {*_required(client)}
+    if len(CLIENT_FIELDS[platform].intersection(proofs)) == 1:
+        required |= {*proofs}
+    if client.config.require_nonce:
+        required.add("nonce")
+    read = required.union(proofs, OPTIONAL_FIELDS.get(client.provider, ()))
+    named = [(_PROOF_NAMES.get(name, name), name, field) for name, field in info.model_fields.items()]
+    return [
+        ProofField(name, known in required or field.is_required())
+        for known, name, field in named
+        if known in read or field.is_required()
+    ]
 
 
 def _required(client: SignInClient) -> Sequence[str]:

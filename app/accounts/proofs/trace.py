@@ -6,7 +6,7 @@ The client gets one text for all reasons of a failure. Operators read the trace 
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import structlog
 from aiohttp import web
@@ -26,6 +26,26 @@ _MAX_CHARACTERS = 500
 _RATE = "login_failures"
 _UNTRACED = (StoreError, Unavailable)
 """Errors that say nothing about the caller."""
+
+
+class Note(Protocol):
+    """Adds a step to a trace. The values contain no secrets, and nothing that identifies the user."""
+
+    def __call__(self, name: str, /, *, seen: object = None, allowed: object = None) -> None: ...
+
+
+class Steps:
+    """What was checked, what was seen and what would be allowed, in the form of JSON."""
+
+    __slots__ = ("rows",)
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+
+    def add(self, name: str, /, *, seen: object = None, allowed: object = None) -> None:
+        if len(self.rows) < _MAX_STEPS:
+            given = {"step": name, "seen": _short(seen), "allowed": _short(allowed)}
+            self.rows.append({field: value for field, value in given.items() if value is not None})
 
 
 class LoginTrace:
@@ -50,7 +70,7 @@ class LoginTrace:
         self._platform = platform
         self._claimed = claimed
         self._social_id: str | None = None
-        self._steps: list[dict[str, Any]] = []
+        self._steps = Steps()
         call.request[_TRACE] = self
 
     async def __aenter__(self) -> Self:
@@ -63,10 +83,8 @@ class LoginTrace:
             with suppress(StoreError):
                 await self._store(error)
 
-    def add(self, step: str, *, seen: object = None, allowed: object = None) -> None:
-        if len(self._steps) < _MAX_STEPS:
-            given = {"step": step, "seen": _short(seen), "allowed": _short(allowed)}
-            self._steps.append({name: value for name, value in given.items() if value is not None})
+    def add(self, name: str, /, *, seen: object = None, allowed: object = None) -> None:
+        self._steps.add(name, seen=seen, allowed=allowed)
 
     def identify(self, identity: Identity) -> None:
         """Set the identity that was proven, or that the proof is for."""
@@ -96,7 +114,7 @@ class LoginTrace:
                 social_id=self._named(),
                 uid=call.caller.user_id,
                 error_type=error.error_type,
-                steps=self._steps,
+                steps=self._steps.rows,
                 now=call.services.clock.now(call.app_id),
             )
 
@@ -116,7 +134,7 @@ class LoginTrace:
 _TRACE: web.RequestKey[LoginTrace] = web.RequestKey("login_trace", LoginTrace)
 
 
-def step(call: Call, name: str, *, seen: object = None, allowed: object = None) -> None:
+def step(call: Call, name: str, /, *, seen: object = None, allowed: object = None) -> None:
     """Add a step to the trace of the call, if it has one.
 
     The values contain no secrets, and nothing that identifies the user.

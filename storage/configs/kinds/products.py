@@ -46,6 +46,15 @@ class ProductPrice(LocalPrice):
         """The price of most countries comes first."""
         return [self.money, *(price.money for price in self.countries.values())]
 
+    @property
+    def places(self) -> dict[Money, list[str]]:
+        """The countries of each price, which are none for that of most countries. It comes first."""
+        found: dict[Money, list[str]] = {self.money: []}
+        for country, price in self.countries.items():
+            if price.money != self.money:
+                found.setdefault(price.money, []).append(country)
+        return found
+
     def in_country(self, country: str | None) -> Money:
         """Return the price in a country. `None`: it is unknown."""
         return self.countries.get(country or "", self).money

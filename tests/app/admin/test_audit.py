@@ -31,6 +31,7 @@ MARK = {"secret": True}
 UNCHANGING = {
     ("POST", "/admin/api/configs/{app}/{kind}/{name}/validate"),
     ("POST", "/admin/api/configs/{app}/{kind}/{name}/try"),
+    ("POST", "/admin/api/sign_in/{app}/{name}/proof_fields"),
     ("POST", "/admin/api/mails/{app}/{strategy}/preview"),
     ("POST", "/bp/ai/probe"),
     ("DELETE", "/admin/api/session"),
@@ -41,7 +42,7 @@ ELSEWHERE = {
         "POST",
         "/admin/api/users/{app}/{user_id}/streams/{stream_id}/cancel",
     ): "tests/app/ai/streams/test_cancel_by_operators.py",
-    ("POST", "/admin/api/mails/{app}/{strategy}/test"): "tests/app/admin/test_trials.py",
+    ("POST", "/admin/api/mails/{app}/{strategy}/test"): "tests/app/admin/test_engagement.py",
     ("POST", "/admin/api/jobs/held/retry"): "tests/app/admin/test_jobs.py",
     ("POST", "/admin/api/jobs/held/drop"): "tests/app/admin/test_jobs.py",
     ("POST", "/admin/api/payments/mismatches/{mismatch_id}/resolve"): "tests/app/admin/test_mismatches.py",

@@ -48,6 +48,11 @@ class PayPalRefused(Refused):
         """Whether PayPal has no object with this id, or has deleted it."""
         return self.vendor_status == 404
 
+    @property
+    def lacks_object(self) -> bool:
+        """Whether PayPal says so itself, and not a server in its place, such as one at a wrong address."""
+        return self.not_found and self.name == "RESOURCE_NOT_FOUND"
+
     def linked_id(self, collection: str) -> str | None:
         """Return the id of the first link to an object under the path `collection`."""
         for link in self.links:

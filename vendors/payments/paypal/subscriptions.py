@@ -25,6 +25,7 @@ class _Price(PayPalObject):
 
 class _Frequency(PayPalObject):
     interval_unit: str
+    """`DAY`, `WEEK`, `MONTH` or `YEAR`."""
     interval_count: int = 1
 
 
@@ -46,6 +47,11 @@ class _Taxes(PayPalObject):
     inclusive: bool = True
 
 
+class _Preferences(PayPalObject):
+    setup_fee: Amount | None = None
+    """What the first payment takes in addition."""
+
+
 class Plan(PayPalObject):
     id: str = ""
     """Empty in the plan of a subscription that overrides it."""
@@ -54,6 +60,19 @@ class Plan(PayPalObject):
     """`CREATED`, `INACTIVE` or `ACTIVE`."""
     billing_cycles: list[BillingCycle] = Field(default_factory=list)
     taxes: _Taxes | None = None
+
+    payment_preferences: _Preferences = _Preferences()
+
+    @property
+    def regular(self) -> BillingCycle | None:
+        """The payments after the trials."""
+        return next((cycle for cycle in self.billing_cycles if cycle.tenure_type != _TRIAL), None)
+
+    @property
+    def trials(self) -> list[BillingCycle]:
+        """The payments before the regular ones, in their order."""
+        found = [cycle for cycle in self.billing_cycles if cycle.tenure_type == _TRIAL]
+        return sorted(found, key=lambda cycle: cycle.sequence)
 
     @property
     def has_trial(self) -> bool:

@@ -20,6 +20,7 @@ from vendors.payments.stripe.objects import (
     Page,
     PaymentIntent,
     PaymentMethod,
+    Price,
     Refund,
     SetupIntent,
     Subscription,
@@ -70,7 +71,7 @@ class Stripe(StripeCalls):
         *,
         amount: int,
         currency: str,
-        customer: str,
+        customer: str | None,
         payment_method: str | None,
         confirm: bool,
         email: str | None,
@@ -101,6 +102,10 @@ class Stripe(StripeCalls):
         path = f"payment_intents/{part(intent)}/confirm"
         return await self.post_intent(path, key, {"payment_method": payment_method}, PaymentIntent)
 
+    async def cancel_payment_intent(self, key: str, intent: str) -> PaymentIntent:
+        """Cancel a payment that was not made yet, so that nobody can make it."""
+        return await self.post(f"payment_intents/{part(intent)}/cancel", key, {}, PaymentIntent)
+
     async def create_setup_intent(self, key: str, *, customer: str) -> SetupIntent:
         fields: Mapping[str, Value] = {
             "customer": customer,
@@ -115,6 +120,9 @@ class Stripe(StripeCalls):
     async def confirm_setup_intent(self, key: str, intent: str, *, payment_method: str) -> SetupIntent:
         path = f"setup_intents/{part(intent)}/confirm"
         return await self.post_intent(path, key, {"payment_method": payment_method}, SetupIntent)
+
+    async def price(self, price: str) -> Price:
+        return await self.get(f"prices/{part(price)}", {}, Price)
 
     async def create_subscription(
         self,

@@ -58,6 +58,11 @@ def lacks_customer(refused: Refused) -> bool:
     return error.code == "resource_missing" and names_it
 
 
+def lacks_object(refused: Refused) -> bool:
+    """Return whether Stripe has no object with the id of a call."""
+    return refused.vendor_status == 404 and error_in(refused).code == "resource_missing"
+
+
 def meaning_of(refused: Refused) -> ServiceError:
     """Return the error for clients: `CardDeclined`, `InvalidParameter` if they sent the field, or `refused`."""
     error = error_in(refused)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import BeforeValidator, Field
 
-from streams.wire.money import Money, exponent_of
+from streams.wire.money import EXPONENTS, Money, exponent_of
 from vendors.objects import VendorObject
 
 ZERO_DECIMAL = frozenset({"MGA"})
@@ -105,8 +105,27 @@ class Span(VendorObject):
     end: int
 
 
+class Recurring(VendorObject):
+    interval: str
+    """`day`, `week`, `month` or `year`."""
+    interval_count: int = 1
+
+
 class Price(VendorObject):
     id: str
+    active: bool = True
+    currency: str = ""
+    unit_amount: int | None = None
+    """`None`: the price depends on the quantity, or is a fraction of the smallest unit."""
+    recurring: Recurring | None = None
+    """`None`: the price is of a single payment."""
+
+    @property
+    def money(self) -> Money | None:
+        """The amount, if it is fixed and in a currency of ISO 4217."""
+        if self.unit_amount is None or self.currency.upper() not in EXPONENTS:
+            return None
+        return money_of(self.unit_amount, self.currency)
 
 
 class SubscriptionItem(VendorObject):

@@ -6,6 +6,7 @@ import { CONFIG_TEXTS } from "./texts_configs.js";
 import { LIVE_TEXTS } from "./texts_live.js";
 import { MONEY_TEXTS } from "./texts_money.js";
 import { OVERVIEW_TEXTS } from "./texts_overview.js";
+import { TRIAL_TEXTS } from "./texts_trials.js";
 import { USER_TEXTS } from "./texts_users.js";
 
 export const TEXTS = {
@@ -16,6 +17,7 @@ export const TEXTS = {
   ...JOB_TEXTS,
   ...CONFIG_TEXTS,
   ...LIVE_TEXTS,
+  ...TRIAL_TEXTS,
   product: "Parley",
   title: "Console",
   skip: "Skip to the content",

@@ -5,12 +5,14 @@ import { Action } from "./action.js";
 import { configPath, write } from "./api.js";
 import { Facts, Note } from "./parts.js";
 import { TEXTS } from "./texts.js";
+import { Prices } from "./trial_prices.js";
+import { SignIn } from "./trial_sign_in.js";
 
 const texts = TEXTS.trial;
 const DELAY_MS = 400;
 
 /** The kinds of configs that can be tried, and how. */
-export const TRIALS = { conversation: Strategy, speech: Strategy, vendor_accounts: Strategy, events: Strategy, mail: Mail };
+export const TRIALS = { conversation: Strategy, speech: Strategy, vendor_accounts: Strategy, events: Strategy, mail: Mail, sign_in: SignIn, products: Prices };
 
 function Strategy({ config, value }) {
   const isVoice = config.kind === "speech";
@@ -37,16 +39,17 @@ function Strategy({ config, value }) {
 function Answer({ answer, isVoice, isSink }) {
   if (answer.error) return html`<${Note} tone="bad" title=${isSink ? texts.sinkFailed : texts.failed}>${answer.error}<//>`;
   if (isSink) return html`<p class="good" role="status">${texts.accepted(answer.elapsed_ms)}</p>`;
-  const units = isVoice ? texts.characters(answer.input_units) : texts.tokens(answer.input_units, answer.output_units);
+  const found = answer.strategy;
+  const units = isVoice ? texts.characters(found.input_units) : texts.tokens(found.input_units, found.output_units);
   return html`<div role="status">
     <div class="panel"><${Facts} rows=${[
-      [texts.platform, answer.platform], [texts.firstOutput, `${answer.first_output_ms ?? "–"} ms`], [texts.elapsed, `${answer.elapsed_ms} ms`],
-      [texts.usage, `${units}${answer.usage_source === "estimated" ? ` (${texts.estimated})` : ""}`], [texts.price, `${answer.price} ${answer.currency.toUpperCase()}`],
+      [texts.platform, found.platform], [texts.firstOutput, `${found.first_output_ms ?? "–"} ms`], [texts.elapsed, `${answer.elapsed_ms} ms`],
+      [texts.usage, `${units}${found.usage_source === "estimated" ? ` (${texts.estimated})` : ""}`], [texts.price, `${found.price} ${found.currency.toUpperCase()}`],
     ]} /></div>
-    ${answer.text && html`<blockquote class="answer">${answer.text}</blockquote>`}
-    ${answer.audio_base64 && html`<${Sound} ...${answer} />`}
-    <details><summary>${texts.events(answer.events.length)}</summary>
-      <ol class="events">${answer.events.map((event, index) => html`<li key=${index}><code>${`${event.at_ms} ms`}</code> <code>${JSON.stringify(Object.fromEntries(Object.entries(event).filter(([key]) => key !== "at_ms")))}</code></li>`)}</ol></details>
+    ${found.text && html`<blockquote class="answer">${found.text}</blockquote>`}
+    ${found.audio_base64 && html`<${Sound} ...${found} />`}
+    <details><summary>${texts.events(found.events.length)}</summary>
+      <ol class="events">${found.events.map((event, index) => html`<li key=${index}><code>${`${event.at_ms} ms`}</code> <code>${JSON.stringify(Object.fromEntries(Object.entries(event).filter(([key]) => key !== "at_ms")))}</code></li>`)}</ol></details>
   </div>`;
 }
 

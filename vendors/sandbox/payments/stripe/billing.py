@@ -46,13 +46,18 @@ def create_price(store: Store, params: Object) -> Object:
     if recurring.get("interval") not in _MONTHS:
         raise invalid("Invalid recurring[interval].", param="recurring[interval]")
     amount = number(params.get("unit_amount"), param="unit_amount")
-    return _price(store, currency=params["currency"], unit_amount=amount, interval=recurring["interval"])
+    active = truth(params.get("active", "true"), param="active")
+    return _price(
+        store, currency=params["currency"], unit_amount=amount, interval=recurring["interval"], active=active
+    )
 
 
-def _price(store: Store, *, currency: str, unit_amount: int, interval: str, id_: str | None = None) -> Object:
+def _price(
+    store: Store, *, currency: str, unit_amount: int, interval: str, active: bool = True, id_: str | None = None
+) -> Object:
     recurring = {"interval": interval, "interval_count": 1, "usage_type": "licensed"}
     return store.new(
-        "price", id_=id_, active=True, currency=currency, unit_amount=unit_amount, type="recurring",
+        "price", id_=id_, active=active, currency=currency, unit_amount=unit_amount, type="recurring",
         recurring=recurring, product="prod_sandbox",
     )  # fmt: skip
 
