@@ -211,6 +211,7 @@ async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_se
         newest = await last_id(server)
         request_id = f"request-{number}"
         options = {"token": added["token"], "X_Request_Id": request_id, "X_Parley_Reason": f"reason {number}"}
+        options["Idempotency_Key"] = request_id
         status, answer = await call(server, method, path, body, **options)
         assert status == 200, answer
         tokens += [answer["token"]] if answer and "token" in answer else []

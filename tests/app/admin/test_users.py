@@ -96,7 +96,7 @@ async def test_the_history_of_a_user_has_pages_without_gaps_and_no_secret(server
     await server.login(device)
     await give_address(server, uid, f"{uid}@example.com")
     path = f"{USERS}/default/{uid}"
-    await call(server, "POST", f"{path}/assets", {"product": "coins"}, reason="a gift")
+    await call(server, "POST", f"{path}/assets", {"product": "coins"}, reason="a gift", key=uid)
     whole = await read(server, f"{path}/history?size=100")
     kinds = [row["kind"] for row in whole["history"]]
     assert sorted(kinds) == ["account", "asset", "identity", "identity", "operator", "session", "session"]

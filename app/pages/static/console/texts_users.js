@@ -41,7 +41,7 @@ export const USER_TEXTS = {
     grant: "Grant a product", grantText: "The user gets what the product grants, as if it had been bought. A subscription gets one period and does not renew.",
     product: "Product", granted: "The product was granted.",
     adjust: "Adjust", adjustText: (name) => `Change what the user has of ${name}. The ledger gets an entry. The balance never falls below zero.`,
-    adjustBy: "Units to add", adjustHelp: "Negative to take away.", adjustEnd: "Or when it ends", adjusted: "The asset was adjusted.",
+    adjustBy: "Units to add", adjustHelp: "Negative to take away.", adjustEnd: "Or when it ends", adjusted: ({ units, asked }) => `The asset was adjusted.${units === asked ? "" : ` Only ${-units} ${units === -1 ? "unit was" : "units were"} taken, because the user had no more.`}`,
     endSessions: "End sessions", endSessionsText: (count) => `The user is signed out everywhere (${sessions(count)}), and running streams end.`,
     ended: "The sessions have ended.",
     freeze: "Freeze", freezeText: "The user cannot log in any more. The account is erased when the freeze ends, unless it is recovered.", frozen: "The account is frozen.",

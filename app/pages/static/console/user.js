@@ -1,8 +1,8 @@
 // One person: the account, what it owns, what operators can do, and its history.
 
 import { html, useState } from "../vendor/preact.js";
-import { Action, writeWith } from "./action.js";
-import { read, userPath, write } from "./api.js";
+import { Action } from "./action.js";
+import { read, userPath } from "./api.js";
 import { History } from "./user_history.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Badge, Crumbs, Facts, Id, Note, Time } from "./parts.js";
@@ -16,8 +16,9 @@ export function User({ route, canEdit, isAdmin }) {
   const [changes, setChanges] = useState(0);
   const [done, setDone] = useState("");
   const state = useLoaded(() => read(userPath(app, user)), [app, user, changes]);
-  const changed = (text) => () => {
-    setDone(text);
+  /** `text` may be a function of the answer. */
+  const changed = (text) => (answer) => {
+    setDone(typeof text === "function" ? text(answer) : text);
     setChanges(changes + 1);
   };
   return html`<${Loaded} state=${state}>${(account) => html`
@@ -60,9 +61,10 @@ function Assets({ account, changed }) {
 
 function Adjust({ asset, path, changed }) {
   const isPeriod = asset.type === "subscription";
-  const run = ({ reason, values }) => {
+  const run = async ({ values, send }) => {
     const change = values.ends_at ? { ends_at: new Date(values.ends_at).toISOString() } : { quantity: Number(values.quantity) };
-    return writeWith(reason, "PATCH", path, { name: asset.name, ...(isPeriod && { subscription: asset.subscription }), ...change });
+    const { changed: units } = await send("PATCH", path, { name: asset.name, ...(isPeriod && { subscription: asset.subscription }), ...change });
+    return { units, asked: change.quantity ?? 0 };
   };
   const fields = [
     { id: "quantity", title: texts.adjustBy, type: "number", help: texts.adjustHelp },
@@ -74,12 +76,12 @@ function Adjust({ asset, path, changed }) {
 function Actions({ account, canEdit, isAdmin, changed }) {
   const products = useLoaded(() => read("/configs", { app: account.app, kind: "products" }), [account.app]);
   const path = userPath(account.app, account.user_id);
-  const run = (name) => ({ reason }) => writeWith(reason, "POST", `${path}/${name}`, {});
+  const run = (name) => ({ send }) => send("POST", `${path}/${name}`, {});
   const unban = html`<${Action} title=${texts.unban} text=${texts.unbanText} reason onRun=${run("unban")} onDone=${changed(texts.unbanned)} />`;
   if (!canEdit) return null;
   if (account.status === "deactivated") return account.ban ? html`<div class="actions">${unban}</div>` : null;
-  const ban = ({ reason, values }) => write("POST", `${path}/ban`, { reason, ...(values.until && { until: new Date(values.until).toISOString() }) });
-  const grant = ({ reason, values }) => writeWith(reason, "POST", `${path}/assets`, { product: values.product });
+  const ban = ({ reason, values, send }) => send("POST", `${path}/ban`, { reason, ...(values.until && { until: new Date(values.until).toISOString() }) });
+  const grant = ({ values, send }) => send("POST", `${path}/assets`, { product: values.product });
   const names = (products.value?.configs ?? []).map(({ name }) => [name, name]);
   const isFrozen = account.status === "frozen";
   return html`<div class="actions">
@@ -100,7 +102,7 @@ function Actions({ account, canEdit, isAdmin, changed }) {
 
 function Export({ path }) {
   const [state, setState] = useState(null);
-  const begin = ({ reason }) => writeWith(reason, "POST", `${path}/export`);
+  const begin = ({ send }) => send("POST", `${path}/export`);
   const wait = async (begun) => {
     let found = begun;
     setState(found);
