@@ -40,6 +40,7 @@ Action = Literal[
     "user.end_sessions",
     "user.erase",
     "user.export",
+    "user.export_read",
     "user.freeze",
     "user.recover",
     "user.unban",

@@ -44,6 +44,7 @@ ELSEWHERE = {
     ("POST", "/admin/api/mails/{app}/{strategy}/test"): "tests/app/admin/test_trials.py",
     ("POST", "/admin/api/jobs/held/retry"): "tests/app/admin/test_jobs.py",
     ("POST", "/admin/api/jobs/held/drop"): "tests/app/admin/test_jobs.py",
+    ("POST", "/admin/api/users/{app}/{user_id}/export/link"): "tests/app/ai/conversations/test_export.py",
     ("POST", "/admin/api/payments/mismatches/{mismatch_id}/resolve"): "tests/app/admin/test_mismatches.py",
     (
         "POST",

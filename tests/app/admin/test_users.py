@@ -224,7 +224,9 @@ async def test_a_ban_is_shown_listed_and_exported_and_a_repeat_changes_nothing(s
     assert [(row["action"], row["reason"]) for row in audit["changes"]] == [("user.ban", "Spam, スパム")]
     assert (await call(server, "POST", f"{path}/export", reason="asked"))[0] == 200
     await work_off(server.services)
-    async with server.http.get((await read(server, f"{path}/export"))["url"]) as response:
+    assert (await read(server, path))["export"]["status"] == "finished"
+    _, link = await call(server, "POST", f"{path}/export/link", reason="asked")
+    async with server.http.get(link["url"]) as response:
         assert (await response.json())["account"]["ban_reason"] == "Spam, スパム"
     status, lifted = await call(server, "POST", f"{path}/unban", reason="appeal")
     assert (status, lifted) == (200, {"status": "active", "ended_sessions": 0})

@@ -3,6 +3,7 @@
 import { html, useState } from "../vendor/preact.js";
 import { Action } from "./action.js";
 import { read, userPath } from "./api.js";
+import { Export } from "./user_export.js";
 import { History } from "./user_history.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Badge, Crumbs, Facts, Id, Note, Time } from "./parts.js";
@@ -95,24 +96,7 @@ function Actions({ account, canEdit, isAdmin, changed }) {
       ? unban
       : html`<${Action} title=${texts.ban} text=${texts.banText(account.sessions)} reason danger name=${account.user_id}
           fields=${[{ id: "until", title: texts.banUntil, type: "datetime-local", help: texts.banUntilHelp }]} onRun=${ban} onDone=${changed(texts.banned)} />`}
-    <${Export} path=${path} />
+    <${Export} path=${path} found=${account.export} isAdmin=${isAdmin} />
     ${isAdmin && html`<${Action} title=${texts.erase} text=${texts.eraseText} disabled=${Boolean(account.restriction)} reason danger name=${account.user_id} onRun=${run("erase")} onDone=${changed(texts.erased)} />`}
   </div>`;
-}
-
-function Export({ path }) {
-  const [state, setState] = useState(null);
-  const begin = ({ send }) => send("POST", `${path}/export`);
-  const wait = async (begun) => {
-    let found = begun;
-    setState(found);
-    for (let tries = 0; found.status === "running" && tries < 60; tries++) {
-      await new Promise((resolve) => setTimeout(resolve, 1_000));
-      found = await read(`${path}/export`);
-      setState(found);
-    }
-  };
-  if (state?.url) return html`<a class="button small" href=${state.url} download>${texts.exportReady}</a>`;
-  if (state?.status === "running") return html`<button type="button" class="quiet small" disabled>${texts.exporting}</button>`;
-  return html`<${Action} title=${state === null ? texts.export : texts.exportFailed} text=${TEXTS.ledgerPage.exportText} reason onRun=${begin} onDone=${wait} />`;
 }
