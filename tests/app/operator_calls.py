@@ -15,7 +15,7 @@ async def call(
     *,
     token: str | None = ADMIN_TOKEN,
     address: str = "",
-    reason: str = "",
+    reason: str = "a test",
     key: str = "",
 ) -> tuple[int, Any]:
     headers = {"X-Forwarded-For": address or "192.0.2.1"}

@@ -36,6 +36,10 @@ UNCHANGING = {
     ("DELETE", "/admin/api/session"),
 }
 """Rows that change nothing but the caller's own session."""
+WITHOUT_HEADER = {"config.put", "config.rollback", "user.ban", "user.unban"}
+"""Changes whose reason is in the body: the comment of a revision, which may be empty, and the reason of a ban."""
+INVISIBLE = "\u200b\u3164\u2060"
+"""Characters that nobody sees: a space without a width, a filler of Hangul, and a joiner of words."""
 ELSEWHERE = {
     (
         "POST",
@@ -76,6 +80,7 @@ async def call(
     server: Server, method: str, path: str, body: Any = None, *, token: str = ADMIN_TOKEN, **headers: str
 ) -> tuple[int, Any]:
     headers = {name.replace("_", "-"): text for name, text in headers.items()}
+    headers = {"X-Parley-Reason": "a test"} | headers
     headers |= {"Authorization": f"Bearer {token}", "X-Forwarded-For": "192.0.2.1"}
     async with server.http.request(method, server.url + path, json=body, headers=headers) as response:
         return response.status, await response.json() if await response.read() else None
@@ -125,6 +130,15 @@ def masked(revision: int) -> Any:
 
 def held(job: str = "note") -> Any:
     return {"job": job, "status": "failed", "attempts": 5}
+
+
+async def needs_reason(server: Server, method: str, path: str, body: Any, *, token: str) -> None:
+    newest = await last_id(server)
+    for reason in ("", INVISIBLE):
+        status, answer = await call(server, method, path, body, token=token, X_Parley_Reason=reason)
+        message = "invalid_parameter: X-Parley-Reason is required"
+        assert (status, answer and answer.get("error", {}).get("message")) == (400, message), path
+    assert await last_id(server) == newest
 
 
 async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_secret(server: Server) -> None:
@@ -212,6 +226,8 @@ async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_se
         newest = await last_id(server)
         request_id = f"request-{number}"
         options = {"token": added["token"], "X_Request_Id": request_id, "X_Parley_Reason": f"reason {number}"}
+        if action not in WITHOUT_HEADER:
+            await needs_reason(server, method, path, body, token=added["token"])
         options["Idempotency_Key"] = request_id
         status, answer = await call(server, method, path, body, **options)
         assert status == 200, answer
@@ -335,7 +351,7 @@ async def test_each_concurrent_change_leaves_a_row_in_order(server: Server) -> N
 
 
 async def test_root_is_the_actor_and_a_comment_is_the_reason(server: Server) -> None:
-    await call(server, "PUT", ACCOUNT, account(SECRETS[0]), X_Admin_Author="carl")
+    await call(server, "PUT", ACCOUNT, account(SECRETS[0]), X_Admin_Author="carl", X_Parley_Reason="")
     (row,) = await audit(server, size=1)
     assert (row["actor"], row["reason"]) == ("root", "a new key")
     _, config = await call(server, "GET", ACCOUNT)

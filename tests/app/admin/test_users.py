@@ -134,7 +134,7 @@ async def test_changes_of_an_account_need_a_reason_and_are_audited(server: Serve
     uid, session = await server.login()
     path = f"{USERS}/default/{uid}"
     for action in ("end_sessions", "freeze", "recover", "erase", "export"):
-        status, answer = await call(server, "POST", f"{path}/{action}")
+        status, answer = await call(server, "POST", f"{path}/{action}", reason="")
         assert (status, answer["error"]["message"]) == (400, "invalid_parameter: X-Parley-Reason is required")
     assert (await read(server, path))["sessions"] == 1
     assert (await call(server, "POST", f"{path}/recover", reason="x"))[0] == 409
@@ -212,7 +212,7 @@ async def test_a_ban_is_shown_listed_and_exported_and_a_repeat_changes_nothing(s
     path, until = f"{USERS}/default/{uid}", "2090-01-01T02:00:00+02:00"
     shown = {"until": "2090-01-01T00:00:00Z", "reason": "Spam, スパム"}
     for body in ({"until": until, "reason": "Spam, スパム"}, {"until": shown["until"], "reason": " Spam, スパム "}):
-        status, banned = await call(server, "POST", f"{path}/ban", body)
+        status, banned = await call(server, "POST", f"{path}/ban", body, reason="")
         assert (status, banned["status"]) == (200, "active")
         assert banned["ban"] == {**shown, "since": banned["ban"]["since"]}
     account = await read(server, path)
@@ -239,6 +239,7 @@ async def test_a_ban_needs_an_editor_a_reason_and_a_time_in_the_future(server: S
     for body, fault in [
         ({}, "reason is required"),
         ({"reason": " "}, "reason is required"),
+        ({"reason": "\u200b\u3164"}, "reason is required"),
         ({"reason": "x" * 501}, "reason must be at most 500 characters"),
         ({"reason": "a\nb"}, "reason must not contain control characters or line breaks"),
         ({"reason": 7}, "reason must be"),
@@ -249,7 +250,7 @@ async def test_a_ban_needs_an_editor_a_reason_and_a_time_in_the_future(server: S
         status, answer = await call(server, "POST", f"{path}/ban", body)
         assert (status, answer["error"]["error_type"]) == (400, "invalid_parameter"), body
         assert answer["error"]["message"].startswith(f"invalid_parameter: {fault}"), answer
-    assert (await call(server, "POST", f"{path}/unban"))[0] == 400
+    assert (await call(server, "POST", f"{path}/unban", reason=""))[0] == 400
     _, viewer = await call(server, "POST", OPERATORS, {"name": f"v-{uid[:20]}", "role": "viewer"})
     for action in ("ban", "unban"):
         assert (await call(server, "POST", f"{path}/{action}", {"reason": "x"}, token=viewer["token"]))[0] == 403

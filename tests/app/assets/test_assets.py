@@ -212,7 +212,7 @@ async def test_an_export_or_receipt_of_an_app_that_does_not_exist_names_the_app(
 async def test_a_change_by_an_operator_needs_a_reason(server: Server) -> None:
     uid, session = await server.login()
     path = f"/admin/api/users/default/{uid}/assets"
-    status, answer = await call(server, "POST", path, {"product": "coins"})
+    status, answer = await call(server, "POST", path, {"product": "coins"}, reason="")
     assert (status, answer["error"]["message"]) == (400, "invalid_parameter: X-Parley-Reason is required")
     assert await owned(server, session) == {}
 

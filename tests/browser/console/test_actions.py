@@ -208,9 +208,7 @@ async def test_a_test_of_an_email_is_sent(page: Page, server: Server, put: Any) 
     await page.set_viewport_size(PHONE)
     await page.get_by_role("button", name="Try", exact=True).click()
     await page.get_by_role("button", name="Send a test").click()
-    dialog = page.get_by_role("dialog")
-    await dialog.get_by_label("Address").fill("ada@example.com")
-    await dialog.get_by_role("button", name="Send a test").click()
+    await act(page, "Send a test", Address="ada@example.com")
     await expect(page.get_by_text("The email is on its way to ada@example.com.")).to_be_visible()
     job = "select count(*) from procrastinate_jobs where task_name = 'send_mail' and args ->> 'app_id' = 'default'"
     assert await value_of(server, job) == 1

@@ -229,7 +229,7 @@ async def test_each_link_to_an_export_needs_an_admin_and_a_reason_is_audited_and
     await work_off(server.services)
     status, state = await as_operator(server, "GET", path, token=admin)
     assert (status, state["status"], "url" in state) == (200, "finished", False)
-    status, answer = await as_operator(server, "POST", f"{path}/link", token=admin)
+    status, answer = await as_operator(server, "POST", f"{path}/link", token=admin, reason="")
     assert (status, answer["error"]["message"]) == (400, "invalid_parameter: X-Parley-Reason is required")
     status, link = await as_operator(server, "POST", f"{path}/link", token=admin, reason="for the letter")
     assert (status, await status_of(server, link["url"])) == (200, 200)

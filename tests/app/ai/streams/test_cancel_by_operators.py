@@ -14,7 +14,7 @@ async def test_an_operator_cancels_a_stream_and_its_answer_so_far_is_kept(
     async with talk.post("/bp/ai/conversation", data=talk.params("endless") + b"Hello") as response:
         stream_id = response.headers["X-Service-Stream-Id"]
         path = f"/admin/api/users/default/{talk.uid}/streams/{stream_id}/cancel"
-        status, answer = await call(server, "POST", path, {})
+        status, answer = await call(server, "POST", path, {}, reason="")
         assert (status, answer["error"]["message"]) == (400, "invalid_parameter: X-Parley-Reason is required")
         assert await call(server, "POST", path, {}, reason="abuse") == (200, {})
         async with asyncio.timeout(10):
