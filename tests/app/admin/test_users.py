@@ -1,6 +1,7 @@
 """Operators find users by what support knows of them, read their history, and change accounts with a reason."""
 
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
@@ -88,6 +89,20 @@ async def test_a_user_is_found_by_what_support_knows(server: Server) -> None:
     assert await found(server, "%25") == []
     attempts = await read(server, f"/admin/api/streams/default/s{uid}/attempts")
     assert (attempts["user_id"], attempts["attempts"][0]["price"]) == (uid, "0.5")
+
+
+async def test_a_user_is_found_by_a_phone_number_as_people_write_it(server: Server) -> None:
+    uid, _ = await server.login()
+    digits = f"49151{int(uid[-8:], 16):010d}"
+    await execute(
+        server,
+        "insert into identities (app_id, platform, social_id, uid, create_time)"
+        " values ('default', 'phone', $1, $2, now())",
+        f"+{digits}", uid,
+    )  # fmt: skip
+    land, network, rest = digits[:2], digits[2:5], digits[5:]
+    for text in (f"+{digits}", f"+{land} {network} {rest}", f"+{land} (0){network}/{rest[:4]}-{rest[4:]}"):
+        assert await found(server, quote(text)) == [(uid, "identity")], text
 
 
 async def test_the_history_of_a_user_has_pages_without_gaps_and_no_secret(server: Server) -> None:
