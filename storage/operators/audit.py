@@ -22,6 +22,7 @@ Action = Literal[
     "config.delete",
     "config.put",
     "config.rollback",
+    "config.try",
     "events.retry",
     "job.drop",
     "job.retry",

@@ -21,6 +21,8 @@ from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS, VendorAccount
 from storage.configs.rows import ConfigKey
 from storage.configs.secrets import MARK
 from storage.errors import UnknownApp
+from storage.operators import audit
+from storage.operators.audit import Subject
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ServiceError
 from streams.wire.model import Model
 
@@ -74,12 +76,16 @@ async def try_config(call: Call, path: Path[TryPath], body: Body[TryBody]) -> Tr
     """Try a draft before it is published.
 
     It is that of a strategy, of a vendor account with a language model, or of an event sink. The vendor is called
-    once through its account, at its usual price. Nothing is stored. The reply reports a failure of the vendor.
+    once through its account, at its usual price, and the audit log has a row for it. Nothing else is stored. The
+    reply reports a failure of the vendor.
     """
     value = await check_draft(call, ConfigKey(path.app, path.kind, path.name), body.value)
     if path.kind == VENDOR_ACCOUNTS.name:
         _check_address(call, path, body, VendorAccount.model_validate(value))
     currency = call.services.configs.singleton(APPS, path.app).currency
+    async with call.services.database.transaction() as conn:
+        subject = Subject(path.app, path.kind, path.name)
+        await audit.record_change(conn, call.origin, action="config.try", subject=subject)
     try:
         if path.kind == EVENTS.name:
             sink = Events.model_validate(value)

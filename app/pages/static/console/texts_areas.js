@@ -21,7 +21,7 @@ export const AREA_TEXTS = {
     noReport: "The doctor has not run within 30 days: python -m app doctor", checked: (host) => `Checked from ${host}:`, runAgain: "Run python -m app doctor to check again.",
     processes: "Processes and versions", process: "Process", host: "Host", version: "Version", since: "Running since",
     at: "At", actor: "By", action: "Action", subject: "Subject", reason: "Reason", changes: "Change", show: "Show", name: "Name", role: "Role", lastUsed: "Last used", expires: "Expires", expired: "Expired",
-    actions: ["asset.adjust", "asset.grant", "board.reward", "config.delete", "config.put", "config.rollback", "events.retry", "job.drop", "job.retry", "mail.test", "mismatch.resolve", "operator.sign_in", "order.refund", "stream.cancel", "suppression.add",
+    actions: ["asset.adjust", "asset.grant", "board.reward", "config.delete", "config.put", "config.rollback", "config.try", "events.retry", "job.drop", "job.retry", "mail.test", "mismatch.resolve", "operator.sign_in", "order.refund", "stream.cancel", "suppression.add",
       "suppression.remove", "user.ban", "user.end_sessions", "user.erase", "user.export", "user.export_read", "user.freeze", "user.recover", "user.unban", "webhook.replay", "withdrawal.settle"],
     roles: { viewer: "Viewer", editor: "Editor", admin: "Admin" }, needsAdmin: "Operators are managed with the role admin.",
     add: "Add an operator", addText: "The token is shown once. Send it to the operator through a secure channel.", token: "The token, which is shown only now:", tokenHelp: "The operator signs in with it, and sets up an authenticator.",
