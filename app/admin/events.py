@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
+from app.admin.reasons import origin_with_reason
 from app.http.paging import Page, SortedQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Body, Path, Query
@@ -141,11 +142,12 @@ async def retry_events(
     """Deliver events to a sink again.
 
     This makes one event due, or all events that the sink has not accepted. Their attempts are counted from zero
-    again.
+    again. The header `X-Parley-Reason` is required.
     """
+    origin = origin_with_reason(call)
     async with transaction.begin() as conn:
         sink = Sink(path.app, path.sink)
-        count = await event_queue.retry(conn, sink, event_id=body.event_id, origin=call.origin)
+        count = await event_queue.retry(conn, sink, event_id=body.event_id, origin=origin)
         if not count:
             raise EventNotFound(path.sink)
         return transaction.answer(RetriedEvents(retried=count))

@@ -271,18 +271,23 @@ def _readable(call: Call, held: HeldJob) -> dict[str, Any]:
 async def retry_job(call: Call, transaction: Transaction, path: Path[JobPath]) -> Empty:
     """Run a held job again.
 
-    Its attempts are counted from zero again.
+    Its attempts are counted from zero again. The header `X-Parley-Reason` is required.
     """
+    origin = origin_with_reason(call)
     async with transaction.begin() as conn:
-        if not await held_jobs.retry(conn, path.job_id, origin=call.origin):
+        if not await held_jobs.retry(conn, path.job_id, origin=origin):
             raise JobNotHeld(str(path.job_id))
         return transaction.answer(Empty())
 
 
 async def drop_job(call: Call, path: Path[JobPath]) -> Empty:
-    """Delete a held job."""
+    """Delete a held job.
+
+    The header `X-Parley-Reason` is required.
+    """
+    origin = origin_with_reason(call)
     async with call.services.database.transaction() as conn:
-        if not await held_jobs.drop(conn, path.job_id, origin=call.origin):
+        if not await held_jobs.drop(conn, path.job_id, origin=origin):
             raise JobNotHeld(str(path.job_id))
     return Empty()
 

@@ -3,6 +3,7 @@
 from typing import Literal
 
 from app.admin.area import FOR_ADMINS, FOR_VIEWERS
+from app.admin.reasons import origin_with_reason
 from app.http.callers.console_sessions import csrf_token, session_token
 from app.http.paging import Page, PageQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
@@ -102,11 +103,12 @@ async def list_operators(call: Call, query: Query[PageQuery[str]]) -> OperatorsR
 async def add_operator(call: Call, body: Body[AddBody]) -> TokenReply:
     """Add an operator.
 
-    The reply has its token.
+    The reply has its token. The header `X-Parley-Reason` is required.
     """
+    origin = origin_with_reason(call)
     async with call.services.database.transaction() as conn:
         added, token = await operators.add(
-            conn, body.name, role=Role(body.role), expires_at=body.expires_at, origin=call.origin
+            conn, body.name, role=Role(body.role), expires_at=body.expires_at, origin=origin
         )
     return TokenReply(operator=_row(added), token=token)
 
@@ -114,14 +116,14 @@ async def add_operator(call: Call, body: Body[AddBody]) -> TokenReply:
 async def change_operator(call: Call, path: Path[OperatorPath], body: Body[ChangeBody]) -> OperatorReply:
     """Change the role and the expiry of an operator.
 
-    Its token stays the same. Another role ends its sessions in the console.
+    Its token stays the same. Another role ends its sessions in the console. The header `X-Parley-Reason` is
+    required.
     """
+    origin = origin_with_reason(call)
     async with call.services.database.transaction() as conn:
         current = await operators.lock(conn, path.operator)
         expires_at = body.expires_at if "expires_at" in body.model_fields_set else current.expires_at
-        changed = await operators.change(
-            conn, current, role=Role(body.role), expires_at=expires_at, origin=call.origin
-        )
+        changed = await operators.change(conn, current, role=Role(body.role), expires_at=expires_at, origin=origin)
     return OperatorReply(operator=_row(changed))
 
 
@@ -129,21 +131,23 @@ async def rotate_token(call: Call, path: Path[OperatorPath], body: Body[RotateBo
     """Replace the token of an operator.
 
     Once the response arrives, the old token is invalid and the sessions in the console have ended. The reply has
-    the new token, with which the operator sets up an authenticator again.
+    the new token, with which the operator sets up an authenticator again. The header `X-Parley-Reason` is required.
     """
+    origin = origin_with_reason(call)
     async with call.services.database.transaction() as conn:
         current = await operators.lock(conn, path.operator)
-        rotated, token = await operators.rotate(conn, current, expires_at=body.expires_at, origin=call.origin)
+        rotated, token = await operators.rotate(conn, current, expires_at=body.expires_at, origin=origin)
     return TokenReply(operator=_row(rotated), token=token)
 
 
 async def remove_operator(call: Call, path: Path[OperatorPath]) -> Empty:
     """Remove an operator.
 
-    Its token is invalid once the response arrives.
+    Its token is invalid once the response arrives. The header `X-Parley-Reason` is required.
     """
+    origin = origin_with_reason(call)
     async with call.services.database.transaction() as conn:
-        await operators.remove(conn, await operators.lock(conn, path.operator), origin=call.origin)
+        await operators.remove(conn, await operators.lock(conn, path.operator), origin=origin)
     return Empty()
 
 

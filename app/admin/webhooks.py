@@ -7,6 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
+from app.admin.reasons import origin_with_reason
 from app.http.paging import IdCursor, Page, SortedQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Path, Query
@@ -86,10 +87,12 @@ async def get_webhook(call: Call, path: Path[WebhookPath]) -> WebhookReply:
 async def replay_webhook(call: Call, transaction: Transaction, path: Path[WebhookPath]) -> Empty:
     """Process a stored webhook again.
 
-    This is possible with any status. The attempts are counted from zero again.
+    This is possible with any status. The attempts are counted from zero again. The header `X-Parley-Reason` is
+    required.
     """
+    origin = origin_with_reason(call)
     async with transaction.begin() as conn:
-        if not await inbox.replay(conn, path.webhook_id, origin=call.origin):
+        if not await inbox.replay(conn, path.webhook_id, origin=origin):
             raise WebhookNotFound(path.webhook_id)
         return transaction.answer(Empty())
 

@@ -102,9 +102,7 @@ async def refund_order(call: Call, path: Path[OrderPath], body: Body[RefundReque
     same key never refunds twice, however late it is. It gets the state that the refund has by then.
     """
     origin_with_reason(call)
-    key = idempotency.key_in(call.request)
-    if key is None:
-        raise InvalidParameter("Idempotency-Key is required")
+    key = idempotency.required_key(call.request)
     order = await _order_of(call, path)
     async with call.services.database.connection() as conn:
         refund = await operator_refunds.of_request(conn, path.app, order_row=order.row_id, key=key)

@@ -19,6 +19,8 @@ from storage.configs.kinds.products import PRODUCTS, Product
 from storage.configs.kinds.sign_in import SIGN_IN, SignIn
 from storage.configs.rows import ConfigKey
 from storage.errors import UnknownApp
+from storage.operators import audit
+from storage.operators.audit import Subject
 from streams.wire.errors import ConfigInvalid, InvalidParameter, ServiceError
 from streams.wire.model import Model
 
@@ -59,20 +61,24 @@ async def try_config(call: Call, path: Path[TryPath], body: Body[TryBody]) -> Tr
     subscription is read from each payment platform. Any other product is ordered there for each of its prices
     without being paid: payments with a card are cancelled at once, and orders of the wallet are never approved.
 
-    Nothing is stored. The reply reports what the vendor refuses, and its failures.
+    The audit log has a row for it. Nothing else is stored. The reply reports what the vendor refuses, and its
+    failures.
     """
     value = await check_draft(call, ConfigKey(path.app, path.kind, path.name), body.value)
     if path.kind == SIGN_IN.name:
         config, info = SignIn.model_validate(value), info_in(body.proof, path.name)
+        await _record(call, path)
         trial, error = await try_sign_in(call, path.app, path.name, config, info, given=body.value)
         return TryReply(elapsed_ms=trial.elapsed_ms, sign_in=trial, error=error)
     if path.kind == PRODUCTS.name:
+        await _record(call, path)
         prices, left_out = await try_product(call, path.app, Product.model_validate(value))
         elapsed_ms = sum(price.elapsed_ms for price in prices)
         return TryReply(elapsed_ms=elapsed_ms, prices=prices, left_out=left_out)
     if not body.text:
         raise InvalidParameter("text must not be empty")
     check_address(call, path, body, value)
+    await _record(call, path)
     try:
         if path.kind == EVENTS.name:
             sink = Events.model_validate(value)
@@ -82,6 +88,13 @@ async def try_config(call: Call, path: Path[TryPath], body: Body[TryBody]) -> Tr
         raise
     except ServiceError as error:
         return TryReply(error=f"{error.error_type}: {error.what}")
+
+
+async def _record(call: Call, path: TryPath) -> None:
+    async with call.services.database.transaction() as conn:
+        await audit.record_change(
+            conn, call.origin, action="config.try", subject=Subject(path.app, path.kind, path.name)
+        )
 
 
 async def proof_fields(call: Call, path: Path[DraftPath], body: Body[DraftBody]) -> ProofFieldsReply:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from storage.availability import SECONDS, Availability
 from storage.objects.lifecycle import Lifecycle
-from storage.objects.links import Links
+from storage.objects.links import LINK_S, Links
 from streams.wire.errors import InternalError, ItemNotFound, StoreError
 
 _HOLD_S = 30.0
@@ -51,8 +51,8 @@ class ObjectStore(Protocol):
         `ItemNotFound` if the object does not exist.
         """
 
-    def url(self, key: str) -> str:
-        """Return a link that is valid for 24 hours and needs no headers. This makes no call to the store."""
+    def url(self, key: str, *, valid_s: int = LINK_S) -> str:
+        """Return a link that is valid for 24 hours or `valid_s`, and needs no headers. This calls no store."""
 
     async def folders(self, parent: str) -> list[str]:
         """Return the folders in `parent` as prefixes: `["speech/default/20261122/"]` in `speech/default/`."""

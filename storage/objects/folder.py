@@ -22,7 +22,7 @@ from storage.objects.contract import (
 )
 from storage.objects.keys import check_put, content_type_of
 from storage.objects.lifecycle import Lifecycle
-from storage.objects.links import Links
+from storage.objects.links import LINK_S, Links
 from streams.wire.errors import StoreError
 
 _IO_S = 10.0
@@ -92,8 +92,8 @@ class FolderObjects:
         first = await _in_thread(_read, path, start, size)
         yield _pieces(path, first, start=start, length=length)
 
-    def url(self, key: str) -> str:
-        return self.links.url(key)
+    def url(self, key: str, *, valid_s: int = LINK_S) -> str:
+        return self.links.url(key, valid_s=valid_s)
 
     async def folders(self, parent: str) -> list[str]:
         return await _in_thread(_folders, self._folder, parent)

@@ -19,9 +19,9 @@ class Links:
         self._base = f"{public_url.rstrip('/')}/files/"
         self._clock = clock
 
-    def url(self, key: str) -> str:
+    def url(self, key: str, *, valid_s: int = LINK_S) -> str:
         content_type_of(key)
-        expiry = str(int(self._clock()) + LINK_S)
+        expiry = str(int(self._clock()) + valid_s)
         return f"{self._base}{key}?e={expiry}&s={self._signature(key, expiry)}"
 
     def left_s(self, key: str, expiry: str, signature: str) -> int | None:

@@ -24,7 +24,7 @@ from storage.objects.contract import (
 )
 from storage.objects.keys import check_put, content_type_of
 from storage.objects.lifecycle import MAX_RULES, Lifecycle, lifecycle_of, others_of
-from storage.objects.links import Links
+from storage.objects.links import LINK_S, Links
 from streams.wire.errors import ItemNotFound, StoreError
 from streams.wire.network import network_cause
 
@@ -144,8 +144,8 @@ class S3Objects:
         finally:
             response["Body"].close()
 
-    def url(self, key: str) -> str:
-        return self.links.url(key)
+    def url(self, key: str, *, valid_s: int = LINK_S) -> str:
+        return self.links.url(key, valid_s=valid_s)
 
     async def folders(self, parent: str) -> list[str]:
         async with aclosing(self._pages(Prefix=parent, Delimiter="/")) as pages:

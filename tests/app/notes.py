@@ -75,7 +75,7 @@ def in_an_hour() -> datetime:
 
 
 async def admin(server: Server, method: str, path: str, **more: str) -> tuple[int, Any]:
-    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", **more}
+    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", "X-Parley-Reason": "a test", **more}
     async with server.http.request(method, f"{server.url}/admin/api{path}", headers=headers) as response:
         return response.status, await response.json()
 

@@ -15,11 +15,14 @@ async def call(
     *,
     token: str | None = ADMIN_TOKEN,
     address: str = "",
-    reason: str = "",
+    reason: str = "a test",
+    key: str = "",
 ) -> tuple[int, Any]:
     headers = {"X-Forwarded-For": address or "192.0.2.1"}
     if reason:
         headers["X-Parley-Reason"] = reason
+    if key:
+        headers["Idempotency-Key"] = key
     if token is not None:
         headers["Authorization"] = f"Bearer {token}"
     async with server.http.request(method, server.url + path, json=body, headers=headers) as response:

@@ -21,7 +21,7 @@ class Operator:
     server: Server
 
     async def __call__(self, method: str, path: str, value: Any = None, **headers: str) -> AdminResponse:
-        headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", **headers}
+        headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", "X_Parley_Reason": "a test", **headers}
         headers = {name.replace("_", "-"): text for name, text in headers.items() if text}
         url = f"{self.server.url}/admin/api/{path}"
         async with self.server.http.request(method, url, json=value, headers=headers) as response:

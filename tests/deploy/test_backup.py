@@ -139,7 +139,7 @@ async def new_person(server: Server) -> Person:
     uid, token = await server.login()
     conversation_id = await talk(server.http, server.url, token)
     await talk(server.http, server.url, token, conversation_id)
-    headers = {**ADMIN, "X-Parley-Reason": "a gift"}
+    headers = {**ADMIN, "X-Parley-Reason": "a gift", "Idempotency-Key": uid}
     path = f"{server.url}/admin/api/users/default/{uid}/assets"
     async with server.http.post(path, json={"product": "coins_100"}, headers=headers) as answer:
         assert answer.status == 200, await answer.text()

@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
 from app.admin.configs.docs import DIFF, EDIT
+from app.admin.reasons import origin_with_reason
 from app.http.paging import Page, PageQuery, page_of
 from app.http.request.large_responses import LARGE_RESPONSE_ERRORS
 from app.http.rows.endpoint import Call, Endpoint
@@ -228,13 +229,14 @@ async def put(call: Call, path: Path[ConfigPath], body: Body[PutBody], query: Qu
 async def delete(call: Call, path: Path[ConfigPath]) -> None:
     """Delete a config.
 
-    Its revisions are kept. The header `X-Parley-Reason` becomes the comment of the deletion.
+    Its revisions are kept. The header `X-Parley-Reason` is required, and becomes the comment of the deletion.
     """
+    origin = origin_with_reason(call)
     await call.services.configs.delete(
         path.key,
         author=_author(call),
-        origin=call.origin,
-        comment=call.origin.reason,
+        origin=origin,
+        comment=origin.reason,
         if_match=_if_match(call),
     )
 

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
 from app.admin.configs.drafts import check_draft
+from app.admin.reasons import origin_with_reason
 from app.http.paging import IdCursor, Page, SortedQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Body, Path, Query
@@ -166,8 +167,9 @@ async def send_test(
     """Send an email from a config that need not be stored.
 
     It goes to one address. It is not listed with the emails of the strategy, does not count towards its limits, and
-    has no link to unsubscribe.
+    has no link to unsubscribe. The header `X-Parley-Reason` is required.
     """
+    origin = origin_with_reason(call)
     to = normalized(body.to, development=call.services.settings.development)
     if to is None:
         raise InvalidParameter(f"to {fault_of(body.to, development=call.services.settings.development)}")
@@ -176,7 +178,7 @@ async def send_test(
     async with transaction.begin() as conn:
         await enqueue(conn, SendMail.seal(path.app, content, keyring=call.services.keyring))
         subject = Subject(path.app, MAIL.name, path.strategy)
-        await audit.record_change(conn, call.origin, action="mail.test", subject=subject)
+        await audit.record_change(conn, origin, action="mail.test", subject=subject)
         return transaction.answer(Empty())
 
 

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
+from app.admin.reasons import origin_with_reason
 from app.http.paging import Page, PageQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Path, Query
@@ -136,8 +137,9 @@ async def read_ranks(call: Call, path: Path[PeriodPath], query: Query[RanksQuery
 async def reward_again(call: Call, transaction: Transaction, path: Path[PeriodPath]) -> Empty:
     """Grant the rewards of a closed period again.
 
-    Only missing rewards are granted. No winner gets a reward twice.
+    Only missing rewards are granted. No winner gets a reward twice. The header `X-Parley-Reason` is required.
     """
+    origin = origin_with_reason(call)
     async with transaction.begin() as conn:
         found = await _period_of(call, conn, path)
         if found.state != "closed":
@@ -145,7 +147,7 @@ async def reward_again(call: Call, transaction: Transaction, path: Path[PeriodPa
         await enqueue(conn, EndPeriod(app_id=found.app_id, period_id=found.period_id, again=True))
         subject = Subject(path.app, LEADERBOARDS.name, path.board)
         after = {"period": rfc3339(found.starts_at)}
-        await audit.record_change(conn, call.origin, action="board.reward", subject=subject, after=after)
+        await audit.record_change(conn, origin, action="board.reward", subject=subject, after=after)
         return transaction.answer(Empty())
 
 

@@ -6,6 +6,7 @@ from pydantic import AfterValidator, Field
 
 from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS
+from app.admin.reasons import origin_with_reason
 from app.http.paging import Page, PageQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Body, Path, Query
@@ -98,7 +99,11 @@ async def list_suppressions(call: Call, query: Query[SuppressionQuery]) -> Suppr
 async def add_suppression(
     call: Call, transaction: Transaction, path: Path[SuppressionPath], body: Body[StrategyBody]
 ) -> Empty:
-    """Send no emails of one strategy, or of all, to an address."""
+    """Send no emails of one strategy, or of all, to an address.
+
+    The header `X-Parley-Reason` is required.
+    """
+    origin = origin_with_reason(call)
     require_app(call, path.app)
     async with transaction.begin() as conn:
         await suppressions.add(
@@ -108,7 +113,7 @@ async def add_suppression(
             strategy=body.strategy,
             subject=_subject(call, path),
             now=call.services.clock.now(path.app),
-            origin=call.origin,
+            origin=origin,
         )
         return transaction.answer(Empty())
 
@@ -116,7 +121,11 @@ async def add_suppression(
 async def remove_suppression(
     call: Call, transaction: Transaction, path: Path[SuppressionPath], query: Query[StrategyQuery]
 ) -> Empty:
-    """Send emails to an address again."""
+    """Send emails to an address again.
+
+    The header `X-Parley-Reason` is required.
+    """
+    origin = origin_with_reason(call)
     require_app(call, path.app)
     async with transaction.begin() as conn:
         removed = await suppressions.remove(
@@ -125,7 +134,7 @@ async def remove_suppression(
             address=path.address,
             strategy=query.strategy,
             subject=_subject(call, path),
-            origin=call.origin,
+            origin=origin,
         )
         if not removed:
             raise SuppressionNotFound(path.address)

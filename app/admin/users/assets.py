@@ -13,6 +13,7 @@ from app.admin.users.users import USER_ERRORS, UserPath, user_of
 from app.assets.assets import AssetList, assets_of
 from app.assets.grants import grant_of
 from app.http.paging import Page, SortedQuery, page_of
+from app.http.rows import idempotency
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Body, Path, Query
 from app.http.rows.transactions import Transaction
@@ -51,6 +52,11 @@ class AssetAdjustment(Model):
     """Units to add; a negative number removes units. The remaining units are never below zero."""
     ends_at: Moment | None = None
     """When the subscription is to end."""
+
+
+class AdjustedAssets(AssetList):
+    changed: int
+    """The units that were added, or removed if negative: at most those that the user had."""
 
 
 class EntryView(Model):
@@ -109,8 +115,11 @@ async def list_entries(call: Call, path: Path[UserPath], query: Query[SortedQuer
 async def grant(call: Call, transaction: Transaction, path: Path[UserPath], body: Body[AssetGrant]) -> AssetList:
     """Grant a product to a user.
 
-    A subscription gets one period from now and does not renew. The header `X-Parley-Reason` is required.
+    A subscription gets one period from now and does not renew. The headers `X-Parley-Reason` and `Idempotency-Key`
+    are required: a repeated request with the same key grants once.
     """
+    origin_with_reason(call)
+    idempotency.required_key(call.request)
     now = call.services.clock.now(path.app)
     async with transaction.begin() as conn:
         await user_of(call, conn, path, find=users.lock)
@@ -122,11 +131,14 @@ async def grant(call: Call, transaction: Transaction, path: Path[UserPath], body
 
 async def adjust(
     call: Call, transaction: Transaction, path: Path[UserPath], body: Body[AssetAdjustment]
-) -> AssetList:
+) -> AdjustedAssets:
     """Change the units of a user's asset, or the end of a subscription.
 
-    The header `X-Parley-Reason` is required.
+    The headers `X-Parley-Reason` and `Idempotency-Key` are required: a repeated request with the same key changes
+    the asset once.
     """
+    origin_with_reason(call)
+    idempotency.required_key(call.request)
     now = call.services.clock.now(path.app)
     async with transaction.begin() as conn:
         await user_of(call, conn, path, find=users.lock)
@@ -139,12 +151,14 @@ async def adjust(
             raise InvalidParameter("ends_at is only for subscriptions")
         if body.quantity and asset.type == "nonconsumable":
             raise InvalidParameter("quantity is not for nonconsumables")
+        changed = max(body.quantity, -asset.units)
         entry = partial(
             Entry, kind="adjust", name=asset.name, type=asset.type, subscription=asset.subscription,
-            quantity=max(body.quantity, -asset.units), ends_at=body.ends_at, origin="admin", channel="operator",
+            quantity=changed, ends_at=body.ends_at, origin="admin", channel="operator",
         )  # fmt: skip
         await _enter(call, conn, path, action="asset.adjust", change=body, entry=entry, now=now)
-        return transaction.answer(AssetList(assets=await assets_of(conn, path.app, path.user_id, now=now)))
+        owned = await assets_of(conn, path.app, path.user_id, now=now)
+        return transaction.answer(AdjustedAssets(assets=owned, changed=changed))
 
 
 def _granted(product: Product, name: str, now: datetime, key: str) -> Entry:
@@ -163,15 +177,17 @@ async def _enter(
     entry: Callable[[str], Entry],
     now: datetime,
 ) -> None:
-    """Record a change of an asset, which needs a reason. Post its entry with the id of the record as its key."""
-    origin, subject = origin_with_reason(call), Subject(path.app, "user", path.user_id)
+    """Record a change of an asset. Post its entry with the id of the record as its key."""
+    subject = Subject(path.app, "user", path.user_id)
     expected = entry(_KEY)
     asset = await assets.find(conn, path.app, path.user_id, name=expected.name, subscription=expected.subscription)
     before = None if asset is None else _audited(asset)
     after = _audited(apply_entry(asset, expected, at=now)) | {
         "change": change.model_dump(mode="json", exclude_none=True)
     }
-    audit_id = await audit.record_change(conn, origin, action=action, subject=subject, before=before, after=after)
+    audit_id = await audit.record_change(
+        conn, call.origin, action=action, subject=subject, before=before, after=after
+    )
     posted, sinks = entry(f"{_KEY}{audit_id}"), call.services.sinks
     await ledger.post(conn, path.app, path.user_id, entry=posted, now=now, sinks=sinks)
 

@@ -19,7 +19,8 @@ from storage.operators.audit import Action, Origin, Subject
 from storage.postgres.database import Connection
 from streams.wire.codec import rfc3339
 from streams.wire.errors import InvalidParameter
-from streams.wire.model import Model, Moment, not_blank
+from streams.wire.lines import has_visible
+from streams.wire.model import Model, Moment
 
 _REASON_CHARACTERS = 500
 _LINE_ENDS = frozenset({"Cc", "Zl", "Zp"})
@@ -28,7 +29,9 @@ _LINE_ENDS = frozenset({"Cc", "Zl", "Zp"})
 def _one_line(text: str) -> str:
     if any(unicodedata.category(char) in _LINE_ENDS for char in text):
         raise ValueError("must not contain control characters or line breaks")
-    return not_blank(text).strip()
+    if not has_visible(text):
+        raise ValueError("is required")
+    return text.strip()
 
 
 Reason = Annotated[str, Field(max_length=_REASON_CHARACTERS), AfterValidator(_one_line)]

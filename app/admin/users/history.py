@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator
 
 from app.admin.area import FOR_EDITORS
+from app.admin.users.exports import ExportState, export_state
 from app.admin.users.users import USER_ERRORS, BanView, UserPath, ban_view, user_of
 from app.http.paging import Page, PageQuery, cursor, page_of
 from app.http.rows.endpoint import Call, Endpoint
@@ -17,7 +18,7 @@ from storage.accounts.users import Status
 from storage.assets import assets
 from storage.assets.assets import Asset
 from storage.configs.kinds.auth import AUTH
-from storage.userdata import freezes
+from storage.userdata import exports, freezes
 from streams.wire.codec import from_rfc3339, rfc3339
 from streams.wire.model import Model
 
@@ -91,6 +92,8 @@ class AccountReply(Model):
     """The number of valid sessions."""
     restriction: str | None = None
     """Why the account can be neither frozen nor erased at the moment."""
+    export: ExportState | None = None
+    """The last export of the user's data, until its file is deleted."""
     assets: list[OwnedAsset]
     """The user's own assets, without those that others share with the user."""
 
@@ -101,6 +104,7 @@ async def read_user(call: Call, path: Path[UserPath]) -> AccountReply:
     async with services.database.connection() as conn:
         user = await user_of(call, conn, path, find=users.find_any)
         sliding_s = services.configs.singleton(AUTH, path.app).session_sliding_s
+        export = await exports.find(conn, path.app, user.uid)
         sessions = await listed_sessions(conn, path.app, user.uid, now=now, sliding_s=sliding_s)
         return AccountReply(
             app=path.app,
@@ -113,6 +117,7 @@ async def read_user(call: Call, path: Path[UserPath]) -> AccountReply:
             ban=ban_view(user.ban(now=now)),
             sessions=len(sessions),
             restriction=await freezes.find_restriction(conn, path.app, user.uid),
+            export=None if export is None else export_state(call, export),
             assets=[_owned(asset, now=now) for asset in await assets.of_user(conn, path.app, user.uid)],
         )
 

@@ -1,5 +1,7 @@
 """Admin API of users: lists an app's users, and searches for users by an id or an address."""
 
+import re
+
 from pydantic import Field
 
 from app.admin.apps import require_app
@@ -14,6 +16,11 @@ from storage.accounts.users import Status
 from storage.errors import UnknownApp
 from streams.wire.codec import rfc3339
 from streams.wire.model import Model
+from streams.wire.typed import typed_phone_number
+
+_NUMBER = re.compile(r"\+[0-9]+")
+"""A phone number, or its beginning. No other id begins with a plus."""
+_BETWEEN_DIGITS = dict.fromkeys(map(ord, "()./"))
 
 
 class UserQuery(SortedQuery[IdCursor]):
@@ -51,7 +58,7 @@ async def list_users(call: Call, query: Query[UserQuery]) -> UserList:
     configs = call.services.configs
     if query.app is not None:
         require_app(call, query.app)
-    text = (query.text or "").strip()
+    text = _as_stored((query.text or "").strip())
     if text:
         apps = configs.apps() if query.app is None else [query.app]
         found = await call.services.reads.read(
@@ -71,6 +78,12 @@ async def list_users(call: Call, query: Query[UserQuery]) -> UserList:
     )
     page, further = page_of(found, query.size, lambda user: user.uid)
     return UserList(next=further, users=[_row(call, user) for user in page])
+
+
+def _as_stored(text: str) -> str:
+    """Return a phone number without what people write between its digits, and any other text as it is."""
+    number = typed_phone_number(text).replace("(0)", "").translate(_BETWEEN_DIGITS)
+    return number if _NUMBER.fullmatch(number) else text
 
 
 def _row(call: Call, found: FoundUser) -> UserRow:

@@ -13,7 +13,7 @@ from storage.operators import console_sessions, operators
 from storage.operators.audit import ROOT, Origin
 from storage.operators.operators import Operator, Role
 from streams.wire.errors import AuthFailed, InvalidParameter, PermissionDenied, RateLimited
-from streams.wire.lines import is_line
+from streams.wire.lines import has_visible, is_line
 
 REASON_HEADER = "X-Parley-Reason"
 FAILURES = Rate(count=100, per_s=900)
@@ -131,4 +131,4 @@ def _reason(request: web.Request) -> str:
     reason = request.headers.get(REASON_HEADER, "")
     if len(reason) > _REASON_CHARACTERS or not is_line(reason):
         raise InvalidParameter(f"{REASON_HEADER} must be at most {_REASON_CHARACTERS} characters of one line")
-    return reason
+    return reason if has_visible(reason) else ""

@@ -42,6 +42,14 @@ def key_in(request: web.Request) -> str | None:
     return key
 
 
+def required_key(request: web.Request) -> str:
+    """Return the request's `Idempotency-Key`. Raises `InvalidParameter` if it has none."""
+    key = key_in(request)
+    if key is None:
+        raise InvalidParameter(f"{HEADER} is required")
+    return key
+
+
 def request_key_of(call: Call, given: Mapping[str, Any]) -> RequestKey | None:
     """Return what identifies the request, if it has a key. `given` are the arguments of its handler.
 

@@ -30,14 +30,18 @@ SECRETS = ("sk-very-secret-1", "sk-very-secret-2")
 MARK = {"secret": True}
 UNCHANGING = {
     ("POST", "/admin/api/configs/{app}/{kind}/{name}/validate"),
-    ("POST", "/admin/api/configs/{app}/{kind}/{name}/try"),
     ("POST", "/admin/api/sign_in/{app}/{name}/proof_fields"),
     ("POST", "/admin/api/mails/{app}/{strategy}/preview"),
     ("POST", "/bp/ai/probe"),
     ("DELETE", "/admin/api/session"),
 }
 """Rows that change nothing but the caller's own session."""
+WITHOUT_HEADER = {"config.put", "config.rollback", "user.ban", "user.unban"}
+"""Changes whose reason is in the body: the comment of a revision, which may be empty, and the reason of a ban."""
+INVISIBLE = "\u200b\u3164\u2060"
+"""Characters that nobody sees: a space without a width, a filler of Hangul, and a joiner of words."""
 ELSEWHERE = {
+    ("POST", "/admin/api/configs/{app}/{kind}/{name}/try"): "tests/app/trials/test_strategies.py",
     (
         "POST",
         "/admin/api/users/{app}/{user_id}/streams/{stream_id}/cancel",
@@ -45,6 +49,7 @@ ELSEWHERE = {
     ("POST", "/admin/api/mails/{app}/{strategy}/test"): "tests/app/admin/test_engagement.py",
     ("POST", "/admin/api/jobs/held/retry"): "tests/app/admin/test_jobs.py",
     ("POST", "/admin/api/jobs/held/drop"): "tests/app/admin/test_jobs.py",
+    ("POST", "/admin/api/users/{app}/{user_id}/export/link"): "tests/app/ai/conversations/test_export.py",
     ("POST", "/admin/api/payments/mismatches/{mismatch_id}/resolve"): "tests/app/admin/test_mismatches.py",
     (
         "POST",
@@ -76,6 +81,7 @@ async def call(
     server: Server, method: str, path: str, body: Any = None, *, token: str = ADMIN_TOKEN, **headers: str
 ) -> tuple[int, Any]:
     headers = {name.replace("_", "-"): text for name, text in headers.items()}
+    headers = {"X-Parley-Reason": "a test"} | headers
     headers |= {"Authorization": f"Bearer {token}", "X-Forwarded-For": "192.0.2.1"}
     async with server.http.request(method, server.url + path, json=body, headers=headers) as response:
         return response.status, await response.json() if await response.read() else None
@@ -125,6 +131,15 @@ def masked(revision: int) -> Any:
 
 def held(job: str = "note") -> Any:
     return {"job": job, "status": "failed", "attempts": 5}
+
+
+async def needs_reason(server: Server, method: str, path: str, body: Any, *, token: str) -> None:
+    newest = await last_id(server)
+    for reason in ("", INVISIBLE):
+        status, answer = await call(server, method, path, body, token=token, X_Parley_Reason=reason)
+        message = "invalid_parameter: X-Parley-Reason is required"
+        assert (status, answer and answer.get("error", {}).get("message")) == (400, message), path
+    assert await last_id(server) == newest
 
 
 async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_secret(server: Server) -> None:
@@ -212,6 +227,9 @@ async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_se
         newest = await last_id(server)
         request_id = f"request-{number}"
         options = {"token": added["token"], "X_Request_Id": request_id, "X_Parley_Reason": f"reason {number}"}
+        if action not in WITHOUT_HEADER:
+            await needs_reason(server, method, path, body, token=added["token"])
+        options["Idempotency_Key"] = request_id
         status, answer = await call(server, method, path, body, **options)
         assert status == 200, answer
         tokens += [answer["token"]] if answer and "token" in answer else []
@@ -334,7 +352,7 @@ async def test_each_concurrent_change_leaves_a_row_in_order(server: Server) -> N
 
 
 async def test_root_is_the_actor_and_a_comment_is_the_reason(server: Server) -> None:
-    await call(server, "PUT", ACCOUNT, account(SECRETS[0]), X_Admin_Author="carl")
+    await call(server, "PUT", ACCOUNT, account(SECRETS[0]), X_Admin_Author="carl", X_Parley_Reason="")
     (row,) = await audit(server, size=1)
     assert (row["actor"], row["reason"]) == ("root", "a new key")
     _, config = await call(server, "GET", ACCOUNT)

@@ -36,6 +36,7 @@ async def test_a_test_email_is_a_job_and_audited(server: Server) -> None:
     body = {"value": {**MAIL, "mail_accounts": ["drafts"]}, "variables": {}, "to": "ada@example.com"}
     path = "/admin/api/mails/default/draft/test"
     assert (await call(server, "POST", path, {**body, "to": "nobody"}))[0] == 400
+    assert (await call(server, "POST", path, body, reason=""))[0] == 400
     assert await call(server, "POST", path, body) == (200, {})
     async with server.services.database.connection() as conn:
         assert await conn.fetchval("select count(*) from procrastinate_jobs where task_name = 'send_mail'") == 1

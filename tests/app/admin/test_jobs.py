@@ -172,7 +172,7 @@ async def test_jobs_with_the_same_cause_are_one_group_which_runs_again_with_a_re
     lost = groups[0]
     assert lost["error"] == "the post office has lost letter 9"
     body = {"group": lost["group"]}
-    status, answer = await call(server, "POST", f"{HELD}/retry", body)
+    status, answer = await call(server, "POST", f"{HELD}/retry", body, reason="")
     assert (status, answer["error"]["message"]) == (400, "invalid_parameter: X-Parley-Reason is required")
     done = await call(server, "POST", f"{HELD}/retry", body, reason="The post office has found them")
     assert done == (200, {"changed": 3, "remaining": 0})

@@ -37,7 +37,7 @@ async def test_two_operators_settle_a_mismatch_once(server: Server) -> None:
     mismatch_id = await add(server, "refund_failed")
     _, editor = await call(server, "POST", OPERATORS, {"name": "ada", "role": "editor"})
     path = f"{PATH}/{mismatch_id}/resolve"
-    status, answer = await call(server, "POST", path)
+    status, answer = await call(server, "POST", path, reason="")
     assert (status, answer["error"]["message"]) == (400, "invalid_parameter: X-Parley-Reason is required")
     answers = await asyncio.gather(
         *(call(server, "POST", path, token=editor["token"], reason=f"Refunded by hand {n}") for n in range(3))

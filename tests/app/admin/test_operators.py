@@ -27,8 +27,8 @@ PERSONAL = tuple(f"/admin/api/{path}" for path in ("users", "webhooks/", "login_
 """Paths with data of persons."""
 PRIVATE = ("/admin/api/conversations/",)
 """Paths with what users have said."""
-FINAL = "/erase"
-"""The end of the paths of what cannot be undone."""
+FINAL = ("/erase", "/export", "/export/link")
+"""The ends of the paths of what cannot be undone, and of the files with what users have said."""
 ORDER = [Role.VIEWER, Role.EDITOR, Role.ADMIN]
 FUTURE = "2090-01-01T00:00:00Z"
 EXPIRED = "auth_failed: the token in Authorization has expired"

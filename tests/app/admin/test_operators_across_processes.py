@@ -11,7 +11,7 @@ __all__ = ["settings", "valkey_proxy"]
 
 async def call(server: Server, method: str, path: str, body: Any = None, *, token: str = ADMIN_TOKEN) -> Any:
     """Return the status and the body of the response."""
-    headers = {"Authorization": f"Bearer {token}"}
+    headers = {"Authorization": f"Bearer {token}", "X-Parley-Reason": "a test"}
     url = f"{server.url}/admin/api/{path}"
     async with server.http.request(method, url, json=body, headers=headers) as response:
         return response.status, await response.json()

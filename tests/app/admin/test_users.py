@@ -1,6 +1,7 @@
 """Operators find users by what support knows of them, read their history, and change accounts with a reason."""
 
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
@@ -90,13 +91,27 @@ async def test_a_user_is_found_by_what_support_knows(server: Server) -> None:
     assert (attempts["user_id"], attempts["attempts"][0]["price"]) == (uid, "0.5")
 
 
+async def test_a_user_is_found_by_a_phone_number_as_people_write_it(server: Server) -> None:
+    uid, _ = await server.login()
+    digits = f"49151{int(uid[-8:], 16):010d}"
+    await execute(
+        server,
+        "insert into identities (app_id, platform, social_id, uid, create_time)"
+        " values ('default', 'phone', $1, $2, now())",
+        f"+{digits}", uid,
+    )  # fmt: skip
+    land, network, rest = digits[:2], digits[2:5], digits[5:]
+    for text in (f"+{digits}", f"+{land} {network} {rest}", f"+{land} (0){network}/{rest[:4]}-{rest[4:]}"):
+        assert await found(server, quote(text)) == [(uid, "identity")], text
+
+
 async def test_the_history_of_a_user_has_pages_without_gaps_and_no_secret(server: Server) -> None:
     device = uuid4().hex
     uid, _ = await server.login(device)
     await server.login(device)
     await give_address(server, uid, f"{uid}@example.com")
     path = f"{USERS}/default/{uid}"
-    await call(server, "POST", f"{path}/assets", {"product": "coins"}, reason="a gift")
+    await call(server, "POST", f"{path}/assets", {"product": "coins"}, reason="a gift", key=uid)
     whole = await read(server, f"{path}/history?size=100")
     kinds = [row["kind"] for row in whole["history"]]
     assert sorted(kinds) == ["account", "asset", "identity", "identity", "operator", "session", "session"]
@@ -134,7 +149,7 @@ async def test_changes_of_an_account_need_a_reason_and_are_audited(server: Serve
     uid, session = await server.login()
     path = f"{USERS}/default/{uid}"
     for action in ("end_sessions", "freeze", "recover", "erase", "export"):
-        status, answer = await call(server, "POST", f"{path}/{action}")
+        status, answer = await call(server, "POST", f"{path}/{action}", reason="")
         assert (status, answer["error"]["message"]) == (400, "invalid_parameter: X-Parley-Reason is required")
     assert (await read(server, path))["sessions"] == 1
     assert (await call(server, "POST", f"{path}/recover", reason="x"))[0] == 409
@@ -212,7 +227,7 @@ async def test_a_ban_is_shown_listed_and_exported_and_a_repeat_changes_nothing(s
     path, until = f"{USERS}/default/{uid}", "2090-01-01T02:00:00+02:00"
     shown = {"until": "2090-01-01T00:00:00Z", "reason": "Spam, スパム"}
     for body in ({"until": until, "reason": "Spam, スパム"}, {"until": shown["until"], "reason": " Spam, スパム "}):
-        status, banned = await call(server, "POST", f"{path}/ban", body)
+        status, banned = await call(server, "POST", f"{path}/ban", body, reason="")
         assert (status, banned["status"]) == (200, "active")
         assert banned["ban"] == {**shown, "since": banned["ban"]["since"]}
     account = await read(server, path)
@@ -224,7 +239,9 @@ async def test_a_ban_is_shown_listed_and_exported_and_a_repeat_changes_nothing(s
     assert [(row["action"], row["reason"]) for row in audit["changes"]] == [("user.ban", "Spam, スパム")]
     assert (await call(server, "POST", f"{path}/export", reason="asked"))[0] == 200
     await work_off(server.services)
-    async with server.http.get((await read(server, f"{path}/export"))["url"]) as response:
+    assert (await read(server, path))["export"]["status"] == "finished"
+    _, link = await call(server, "POST", f"{path}/export/link", reason="asked")
+    async with server.http.get(link["url"]) as response:
         assert (await response.json())["account"]["ban_reason"] == "Spam, スパム"
     status, lifted = await call(server, "POST", f"{path}/unban", reason="appeal")
     assert (status, lifted) == (200, {"status": "active", "ended_sessions": 0})
@@ -237,6 +254,7 @@ async def test_a_ban_needs_an_editor_a_reason_and_a_time_in_the_future(server: S
     for body, fault in [
         ({}, "reason is required"),
         ({"reason": " "}, "reason is required"),
+        ({"reason": "\u200b\u3164"}, "reason is required"),
         ({"reason": "x" * 501}, "reason must be at most 500 characters"),
         ({"reason": "a\nb"}, "reason must not contain control characters or line breaks"),
         ({"reason": 7}, "reason must be"),
@@ -247,7 +265,7 @@ async def test_a_ban_needs_an_editor_a_reason_and_a_time_in_the_future(server: S
         status, answer = await call(server, "POST", f"{path}/ban", body)
         assert (status, answer["error"]["error_type"]) == (400, "invalid_parameter"), body
         assert answer["error"]["message"].startswith(f"invalid_parameter: {fault}"), answer
-    assert (await call(server, "POST", f"{path}/unban"))[0] == 400
+    assert (await call(server, "POST", f"{path}/unban", reason=""))[0] == 400
     _, viewer = await call(server, "POST", OPERATORS, {"name": f"v-{uid[:20]}", "role": "viewer"})
     for action in ("ban", "unban"):
         assert (await call(server, "POST", f"{path}/{action}", {"reason": "x"}, token=viewer["token"]))[0] == 403

@@ -8,6 +8,7 @@ import pytest
 
 from storage.operators.audit import COMMAND
 from streams.wire.codec import from_rfc3339
+from streams.wire.ids import new_id
 from tests.app.callers import ask, token
 from tests.app.operator_calls import call
 from tests.calendar.clock import utc_now
@@ -37,14 +38,15 @@ async def owned(server: Server, session: str) -> dict[str, Any]:
 
 async def grant(server: Server, uid: str, product: str) -> list[dict[str, Any]]:
     path = f"/admin/api/users/default/{uid}/assets"
-    status, answer = await call(server, "POST", path, {"product": product}, reason="support")
+    status, answer = await call(server, "POST", path, {"product": product}, reason="support", key=new_id())
     assert status == 200, answer
     assets: list[dict[str, Any]] = answer["assets"]
     return assets
 
 
 async def adjust(server: Server, uid: str, **change: Any) -> tuple[int, Any]:
-    return await call(server, "PATCH", f"/admin/api/users/default/{uid}/assets", change, reason="support")
+    path = f"/admin/api/users/default/{uid}/assets"
+    return await call(server, "PATCH", path, change, reason="support", key=new_id())
 
 
 async def test_a_new_user_owns_nothing(server: Server) -> None:
@@ -144,7 +146,7 @@ async def test_unknown_users_assets_and_products_are_named(server: Server) -> No
     status, answer = await adjust(server, uid, name="gold", quantity=1)
     assert (status, answer["error"]["message"]) == (404, "item_not_found: asset gold does not exist")
     path = f"/admin/api/users/default/{uid}/assets"
-    status, answer = await call(server, "POST", path, {"product": "gold"}, reason="support")
+    status, answer = await call(server, "POST", path, {"product": "gold"}, reason="support", key=uid)
     assert answer["error"]["error_type"] == "config_invalid"
     assert "gold" in answer["error"]["message"]
 
@@ -194,7 +196,8 @@ async def test_the_app_that_does_not_exist_is_named_before_the_user(
 ) -> None:
     uid, _ = await server.login()
     for app, user, missing in (("nope", uid, "app nope"), ("default", "nobody", "user nobody")):
-        status, answer = await call(server, method, f"/admin/api/users/{app}/{user}/{rest}", body, reason="support")
+        path = f"/admin/api/users/{app}/{user}/{rest}"
+        status, answer = await call(server, method, path, body, reason="support", key="k")
         error = (404, f"item_not_found: {missing} does not exist")
         assert (status, answer["error"]["message"]) == error
 
@@ -209,9 +212,34 @@ async def test_an_export_or_receipt_of_an_app_that_does_not_exist_names_the_app(
 async def test_a_change_by_an_operator_needs_a_reason(server: Server) -> None:
     uid, session = await server.login()
     path = f"/admin/api/users/default/{uid}/assets"
-    status, answer = await call(server, "POST", path, {"product": "coins"})
+    status, answer = await call(server, "POST", path, {"product": "coins"}, reason="")
     assert (status, answer["error"]["message"]) == (400, "invalid_parameter: X-Parley-Reason is required")
     assert await owned(server, session) == {}
+
+
+@pytest.mark.parametrize("change", [("POST", {"product": "coins"}), ("PATCH", {"name": "coins", "quantity": 5})])
+async def test_a_grant_or_adjustment_without_a_key_changes_nothing(server: Server, change: tuple[str, Any]) -> None:
+    uid, session = await server.login()
+    await grant(server, uid, "coins")
+    method, body = change
+    status, answer = await call(server, method, f"/admin/api/users/default/{uid}/assets", body, reason="support")
+    assert (status, answer["error"]["message"]) == (400, "invalid_parameter: Idempotency-Key is required")
+    assert (await owned(server, session))["coins"]["quantity"] == 100
+
+
+async def test_a_repeated_adjustment_is_made_once_and_says_what_was_taken(server: Server) -> None:
+    uid, session = await server.login()
+    await grant(server, uid, "coins")
+    path, change = f"/admin/api/users/default/{uid}/assets", {"name": "coins", "quantity": -1000}
+    first = await call(server, "PATCH", path, change, reason="support", key="once")
+    assert (first[0], first[1]["changed"]) == (200, -100), "the user had no more"
+    await grant(server, uid, "coins")
+    assert await call(server, "PATCH", path, change, reason="support", key="once") == first
+    assert (await owned(server, session))["coins"]["quantity"] == 100
+    reused = await call(server, "PATCH", path, {**change, "quantity": -1}, reason="support", key="once")
+    assert reused[0] == 409
+    _, answer = await call(server, "GET", f"/admin/api/audit?kind=user&name={uid}&action=asset.adjust")
+    assert len(answer["changes"]) == 1
 
 
 async def test_a_repeated_grant_with_one_key_grants_once(server: Server) -> None:

@@ -278,8 +278,8 @@ async def exported(server: Server, uid: str) -> list[dict[str, Any]]:
     assert (await operator("POST", path, X_Parley_Reason="asked")).status == 200
 
     async def url() -> str:
-        found: str = (await operator("GET", path)).body.get("url", "")
-        return found
+        answer = await operator("POST", f"{path}/link", X_Parley_Reason="asked")
+        return str(answer.body["url"]) if answer.status == 200 else ""
 
     await until(url)
     async with server.http.get(await url()) as response:

@@ -13,6 +13,7 @@ from storage.assets.differences import find_differences
 from storage.assets.entries import Entry
 from storage.assets.ledger import TooFewUnits, Use, give_back, spend
 from storage.operators.audit import COMMAND
+from streams.wire.ids import new_id
 from tests.app.operator_calls import call
 from tests.calendar.clock import utc_now
 from tests.running.servers import Server
@@ -49,7 +50,8 @@ class User:
             "default", "products", "coins", product, author="test", origin=COMMAND
         )
         path = f"/admin/api/users/default/{self.uid}/assets"
-        assert (await call(self.server, "POST", path, {"product": "coins"}, reason="support"))[0] == 200
+        status, _ = await call(self.server, "POST", path, {"product": "coins"}, reason="support", key=new_id())
+        assert status == 200
         self.left += 100
 
     async def spend(self, key: int, units: int) -> None:

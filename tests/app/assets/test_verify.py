@@ -36,7 +36,7 @@ async def granted(server: Server) -> str:
     await server.services.configs.put("default", "products", "coins", product, author="test", origin=COMMAND)
     uid, _ = await server.login()
     path = f"/admin/api/users/default/{uid}/assets"
-    status, answer = await call(server, "POST", path, {"product": "coins"}, reason="support")
+    status, answer = await call(server, "POST", path, {"product": "coins"}, reason="support", key=uid)
     assert status == 200, answer
     return uid
 

@@ -307,8 +307,8 @@ async def test_export_of_a_user_has_the_scores(boards: Boards) -> None:
     headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", "X-Parley-Reason": "asked"}
     assert (await ask(boards.server, "POST", path, headers=headers))[0] == 200
     await work_off(boards.server.services)
-    _, export = await ask(boards.server, "GET", path, headers=headers)
-    async with boards.server.http.get(export["url"]) as response:
+    _, link = await ask(boards.server, "POST", f"{path}/link", headers=headers)
+    async with boards.server.http.get(link["url"]) as response:
         [score] = (await response.json())["leaderboard_scores"]
     assert (score["board"], score["score"], score["extra"]) == (boards.name, 7.5, {"car": "red"})
     assert from_rfc3339(score["starts_at"]) == from_rfc3339(posted["period"])

@@ -21,7 +21,7 @@ from tests.waiting import until
 
 REWARDS = [{"from": 1, "to": 2, "product": "coins_100"}, {"from": 3, "to": 3, "product": "coins_100"}]
 HOURS = timedelta(hours=1)
-ADMIN = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
+ADMIN = {"Authorization": f"Bearer {ADMIN_TOKEN}", "X-Parley-Reason": "a test"}
 
 
 @pytest.fixture(autouse=True)

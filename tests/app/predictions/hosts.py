@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from streams.wire.ids import new_id
 from tests.app.callers import ask, token, work_off
 from tests.app.operators import Operator
 from tests.running.servers import Server
@@ -71,7 +72,8 @@ class Studio:
         product = {"type": "consumable", "asset": "coins", "quantity": units}
         assert (await operator.put("configs/default/products/coins", product)).status == 200
         path = f"users/default/{self.uid}/assets"
-        granted = await operator("POST", path, {"product": "coins"}, X_Parley_Reason="a test")
+        headers = {"X-Parley-Reason": "a test", "Idempotency-Key": new_id()}
+        granted = await operator("POST", path, {"product": "coins"}, **headers)
         assert granted.status == 200, granted.body
 
     async def left(self) -> int:

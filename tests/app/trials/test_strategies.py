@@ -43,6 +43,9 @@ async def test_a_draft_answers_with_its_events_latency_and_cost(server: Server) 
     assert float(found["price"]) == found["input_units"] * 0.5 + found["output_units"] * 2
     _, listed = await call(server, "GET", "/admin/api/configs?kind=conversation&text=draft")
     assert "draft" not in [row["name"] for row in listed["configs"]]
+    _, audit = await call(server, "GET", "/admin/api/audit?action=config.try&kind=conversation")
+    row = audit["changes"][0]
+    assert (row["actor"], row["name"], row["reason"], "Hello" in str(row)) == ("root", "draft", "a test", False)
 
 
 async def test_what_a_vendor_refuses_is_part_of_the_reply(server: Server) -> None:

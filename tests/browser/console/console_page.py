@@ -45,10 +45,12 @@ async def overview(chromium: Browser, server: Server, faults: PageFaults) -> Asy
 
 
 @asynccontextmanager
-async def viewing(chromium: Browser, server: Server, faults: PageFaults) -> AsyncIterator[Page]:
-    """Yield a page for an operator who is signed in with the role `viewer`."""
+async def viewing(
+    chromium: Browser, server: Server, faults: PageFaults, *, role: Role = Role.VIEWER
+) -> AsyncIterator[Page]:
+    """Yield a page for an operator who is signed in with a role."""
     async with server.services.database.transaction() as conn:
-        operator, _ = await operators.add(conn, new_id(), role=Role.VIEWER, expires_at=None, origin=COMMAND)
+        operator, _ = await operators.add(conn, new_id(), role=role, expires_at=None, origin=COMMAND)
         token = await begin(conn, operator.operator_id)
     async with open_console(chromium, server, faults) as page:
         await page.context.add_cookies([{"name": "parley_console", "value": token, "url": server.url}])

@@ -3,7 +3,7 @@
 from typing import Any
 from uuid import uuid4
 
-from playwright.async_api import Page, ViewportSize, expect
+from playwright.async_api import Browser, Page, ViewportSize, expect
 
 from storage.operators import operators
 from storage.operators.audit import COMMAND
@@ -11,7 +11,7 @@ from storage.operators.operators import Role
 from streams.wire.codec import dumps, loads
 from streams.wire.ids import new_id
 from tests.app.callers import work_off, working
-from tests.browser.console.console_page import check, execute
+from tests.browser.console.console_page import check, execute, viewing
 from tests.browser.page_faults import PageFaults
 from tests.running.servers import Server
 
@@ -100,8 +100,14 @@ async def test_a_person_is_exported_and_then_erased(page: Page, server: Server) 
     await page.get_by_role("button", name="Export data").click()
     async with working(server.services):
         await act(page, "Export data")
-        async with page.expect_download() as download:
-            await page.get_by_role("link", name="Download export").click()
+        await expect(page.get_by_role("button", name="Get a link to the export")).to_be_visible()
+    await page.reload()
+    await check(page, "exported")
+    await page.get_by_role("button", name="Get a link to the export").click()
+    await act(page, "Get a link to the export", reason="For the letter")
+    await expect(page.get_by_role("button", name="Export again")).to_be_visible()
+    async with page.expect_download() as download:
+        await page.get_by_role("link", name="Download export").click()
     assert uid in dumps(loads((await (await download.value).path()).read_bytes())["account"]).decode()
     await page.set_viewport_size(PHONE)
     await page.get_by_role("button", name="Erase").click()
@@ -111,6 +117,15 @@ async def test_a_person_is_exported_and_then_erased(page: Page, server: Server) 
     async with server.http.get(f"{server.url}/bp/asset", headers={"X-Service-Session-Token": token}) as response:
         assert (await response.json())["error"]["error_type"] == "account.invalid_session"
     await check(page, "erased")
+
+
+async def test_an_editor_is_told_who_may_export(chromium: Browser, server: Server, page_faults: PageFaults) -> None:
+    uid, _ = await server.login()
+    async with viewing(chromium, server, page_faults, role=Role.EDITOR) as page:
+        await page.goto(f"{server.url}/console#/users/default/{uid}")
+        await expect(page.get_by_role("button", name="Export data")).to_be_disabled()
+        await expect(page.get_by_text("An export contains conversations: it needs the role admin.")).to_be_visible()
+        await check(page, "export-for-editors")
 
 
 async def test_an_operator_gets_another_role_and_token_and_is_removed(page: Page, server: Server) -> None:
@@ -193,9 +208,7 @@ async def test_a_test_of_an_email_is_sent(page: Page, server: Server, put: Any) 
     await page.set_viewport_size(PHONE)
     await page.get_by_role("button", name="Try", exact=True).click()
     await page.get_by_role("button", name="Send a test").click()
-    dialog = page.get_by_role("dialog")
-    await dialog.get_by_label("Address").fill("ada@example.com")
-    await dialog.get_by_role("button", name="Send a test").click()
+    await act(page, "Send a test", Address="ada@example.com")
     await expect(page.get_by_text("The email is on its way to ada@example.com.")).to_be_visible()
     job = "select count(*) from procrastinate_jobs where task_name = 'send_mail' and args ->> 'app_id' = 'default'"
     assert await value_of(server, job) == 1

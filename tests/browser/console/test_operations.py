@@ -63,7 +63,7 @@ async def test_failed_logins_are_found_by_their_request(page: Page, server: Serv
 async def test_the_ledger_of_a_person_is_read_and_an_export_needs_a_reason(page: Page, server: Server) -> None:
     uid, _ = await server.login()
     product = {"type": "consumable", "asset": "coins", "quantity": 100}
-    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", "X-Parley-Reason": "a gift"}
+    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", "X-Parley-Reason": "a gift", "Idempotency-Key": uid}
     admin = f"{server.url}/admin/api"
     async with server.http.put(
         f"{admin}/configs/default/products/gift", json={"value": product}, headers=headers

@@ -1,7 +1,7 @@
 // One leaderboard: its periods, the ranks and rewards of one of them, and the rewards again.
 
 import { html, useState } from "../vendor/preact.js";
-import { Action, writeWith } from "./action.js";
+import { Action } from "./action.js";
 import { read } from "./api.js";
 import { List } from "./list.js";
 import { Loaded, useLoaded } from "./loading.js";
@@ -37,7 +37,7 @@ function Period({ app, board, period, path, canEdit, steps }) {
     { id: "user", title: texts.user, of: (row) => html`<${UserLink} app=${app} user=${row.member} />` },
     { id: "score", title: texts.score, number: true, of: (row) => row.score },
   ];
-  const again = ({ reason }) => writeWith(reason, "POST", `${at}/rewards`, {});
+  const again = ({ send }) => send("POST", `${at}/rewards`, {});
   return html`<div><${Crumbs} steps=${[...steps, [board, hrefOf(["engagement", "boards", app, board])]]} />
     <${Loaded} state=${state}>${([found, ranks]) => html`
       <header class="head"><h1>${board}</h1><${Badge} state=${found.state} text=${texts.states[found.state]} />

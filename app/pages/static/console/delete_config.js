@@ -1,7 +1,7 @@
 // Deletes a config, after it has named the configs that need it.
 
 import { html, useEffect, useState } from "../vendor/preact.js";
-import { Action, writeWith } from "./action.js";
+import { Action } from "./action.js";
 import { configPath, read } from "./api.js";
 import { configHref } from "./configs.js";
 import { TEXTS } from "./texts.js";
@@ -9,7 +9,7 @@ import { TEXTS } from "./texts.js";
 const texts = TEXTS.deletion;
 
 export function DeleteConfig({ config, onDone }) {
-  const remove = ({ reason }) => writeWith(reason, "DELETE", configPath(config));
+  const remove = ({ send }) => send("DELETE", configPath(config));
   return html`<${Action} title=${texts.title} text=${html`<${Consequences} config=${config} />`} name=${config.name} reason danger onRun=${remove} onDone=${() => onDone(texts.done(config.name))} />`;
 }
 

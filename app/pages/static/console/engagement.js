@@ -1,7 +1,7 @@
 // Engagement: leaderboards with their periods, emails, suppressions, predictions, image tasks and event sinks.
 
 import { html, useState } from "../vendor/preact.js";
-import { Action, writeWith } from "./action.js";
+import { Action } from "./action.js";
 import { read } from "./api.js";
 import { Board } from "./board.js";
 import { appFilter, List, stateFilter } from "./list.js";
@@ -74,8 +74,8 @@ function Suppressions({ route, apps, canEdit }) {
   if (!canEdit) return html`<p class="empty">${TEXTS.usersPage.needsEditor}</p>`;
   const path = (address) => `/suppressions/${encodeURIComponent(app)}/${encodeURIComponent(address)}`;
   const changed = () => setChanges(changes + 1);
-  const remove = (row) => ({ reason }) => writeWith(reason, "DELETE", `${path(row.address)}?strategy=${encodeURIComponent(row.strategy)}`);
-  const add = ({ reason, values }) => writeWith(reason, "PUT", path(values.address), { strategy: values.strategy });
+  const remove = (row) => ({ send }) => send("DELETE", `${path(row.address)}?strategy=${encodeURIComponent(row.strategy)}`);
+  const add = ({ values, send }) => send("PUT", path(values.address), { strategy: values.strategy });
   const actions = { id: "actions", title: "", of: (row) => html`<${Action} title=${texts.allow} text=${texts.allowText(row.address)} reason onRun=${remove(row)} onDone=${changed} />` };
   return html`<div><p class="actions end"><${Action} title=${texts.suppress} text=${texts.suppressText} reason
       fields=${[{ id: "address", title: texts.address, type: "email", required: true }, { id: "strategy", title: texts.strategyOrAll }]} onRun=${add} onDone=${changed} /></p>

@@ -1,7 +1,7 @@
 // Jobs: the held ones with their causes, which are run again or deleted, one or all with one cause; queues; schedules.
 
 import { html, useState } from "../vendor/preact.js";
-import { Action, writeWith } from "./action.js";
+import { Action } from "./action.js";
 import { read } from "./api.js";
 import { durationOf } from "./formats.js";
 import { appFilter, List } from "./list.js";
@@ -82,7 +82,7 @@ const GROUPS = [
 
 function Groups({ rows, canEdit, onDone }) {
   if (!rows.length) return null;
-  const change = (action, { group }) => ({ reason }) => writeWith(reason, "POST", `/jobs/held/${action}`, { group });
+  const change = (action, { group }) => ({ send }) => send("POST", `/jobs/held/${action}`, { group });
   const actions = (row) => html`<div class="actions">
     <${Action} title=${texts.retryAll} text=${texts.retryAllText(row.count, row.job)} reason onRun=${change("retry", row)} onDone=${onDone} />
     <${Action} title=${texts.dropAll} text=${texts.dropAllText(row.count, row.job)} reason danger name=${row.job} onRun=${change("drop", row)} onDone=${onDone} /></div>`;
@@ -90,8 +90,8 @@ function Groups({ rows, canEdit, onDone }) {
 }
 
 const JobActions = ({ row, onDone }) => html`<div class="actions">
-  <${Action} title=${texts.retry} text=${texts.retryText(row.job, row.job_id)} reason onRun=${({ reason }) => writeWith(reason, "POST", `/jobs/held/${row.job_id}/retry`)} onDone=${onDone} />
-  <${Action} title=${texts.drop} text=${texts.dropText(row.job, row.job_id)} reason danger onRun=${({ reason }) => writeWith(reason, "DELETE", `/jobs/held/${row.job_id}`)} onDone=${onDone} /></div>`;
+  <${Action} title=${texts.retry} text=${texts.retryText(row.job, row.job_id)} reason onRun=${({ send }) => send("POST", `/jobs/held/${row.job_id}/retry`)} onDone=${onDone} />
+  <${Action} title=${texts.drop} text=${texts.dropText(row.job, row.job_id)} reason danger onRun=${({ send }) => send("DELETE", `/jobs/held/${row.job_id}`)} onDone=${onDone} /></div>`;
 
 const TONES = { doing: "good", failed: "bad" };
 const COUNTS = [

@@ -1,7 +1,7 @@
 // Money: payments, subscriptions, withdrawals, what does not agree, what platforms have reported, and the ledger.
 
 import { html, useState } from "../vendor/preact.js";
-import { Action, writeWith } from "./action.js";
+import { Action } from "./action.js";
 import { read } from "./api.js";
 import { amountOf } from "./formats.js";
 import { appFilter, List, stateFilter } from "./list.js";
@@ -87,7 +87,7 @@ function Payments({ route, apps, canEdit }) {
 
 function Withdrawals({ route, apps, canEdit }) {
   const [changes, setChanges] = useState(0);
-  const settle = (row) => ({ reason, values }) => writeWith(reason, "POST", `/withdrawals/${encodeURIComponent(row.app)}/${row.withdrawal_id}/settle`, { outcome: values.outcome });
+  const settle = (row) => ({ values, send }) => send("POST", `/withdrawals/${encodeURIComponent(row.app)}/${row.withdrawal_id}/settle`, { outcome: values.outcome });
   const action = { id: "actions", title: "", of: (row) => canEdit && row.state === "unknown" && html`<${Action} title=${texts.settle} text=${texts.settleText} reason danger name=${row.withdraw_id}
     fields=${[{ id: "outcome", title: texts.outcome, required: true, value: "paid", options: [["paid", texts.wasPaid], ["failed", texts.wasNotPaid]] }]} onRun=${settle(row)} onDone=${() => setChanges(changes + 1)} />` };
   return html`<${List} key=${changes} label=${texts.tabs.withdrawals} parts=${["money", "withdrawals"]} route=${route} path="/withdrawals" field="withdrawals" columns=${[...WITHDRAWALS, action]}
@@ -96,7 +96,7 @@ function Withdrawals({ route, apps, canEdit }) {
 
 function Mismatches({ route, apps, canEdit }) {
   const [changes, setChanges] = useState(0);
-  const resolve = (row) => ({ reason }) => writeWith(reason, "POST", `/payments/mismatches/${row.mismatch_id}/resolve`);
+  const resolve = (row) => ({ send }) => send("POST", `/payments/mismatches/${row.mismatch_id}/resolve`);
   const action = { id: "actions", title: "", of: (row) => !row.resolved && html`<${Action} title=${texts.resolve} text=${texts.resolveText} reason onRun=${resolve(row)} onDone=${() => setChanges(changes + 1)} />` };
   return html`<div><p class="lead">${texts.mismatchLead}</p>
     <${List} key=${changes} label=${texts.tabs.mismatches} parts=${["money", "mismatches"]} route=${route} path="/payments/mismatches" field="mismatches" columns=${canEdit ? [...MISMATCHES, action] : MISMATCHES}

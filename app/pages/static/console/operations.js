@@ -1,7 +1,7 @@
 // Operations: whether the parts of this server are ready, costs and limits, what operators have changed, and who they are.
 
 import { html, useState } from "../vendor/preact.js";
-import { Action, writeWith } from "./action.js";
+import { Action } from "./action.js";
 import { read } from "./api.js";
 import { Costs } from "./costs.js";
 import { FailedLogins } from "./failed_logins.js";
@@ -109,11 +109,11 @@ function Operators({ route, isAdmin }) {
     { id: "used", title: texts.lastUsed, of: (row) => html`<${Time} at=${row.last_used_at} />` },
     { id: "expires", title: texts.expires, of: (row) => (row.expired ? html`<${Badge} tone="bad" text=${texts.expired} />` : html`<${Time} at=${row.expires_at} />`) },
     { id: "actions", title: "", of: (row) => html`<div class="actions">
-      <${Action} title=${texts.changeRole} text=${texts.changeRoleText(row.name)} reason fields=${[{ id: "role", title: texts.role, options: ROLES, required: true, value: row.role }, EXPIRY]} onRun=${({ reason, values }) => writeWith(reason, "PUT", at(row), { role: values.role, ...expiryOf(values) })} onDone=${changed} />
-      <${Action} title=${texts.rotate} text=${texts.rotateText(row.name)} danger name=${row.name} reason onRun=${({ reason }) => writeWith(reason, "POST", `${at(row)}/rotate`, {})} onDone=${changed} />
-      <${Action} title=${texts.remove} text=${texts.removeText(row.name)} danger name=${row.name} reason onRun=${({ reason }) => writeWith(reason, "DELETE", at(row))} onDone=${changed} /></div>` },
+      <${Action} title=${texts.changeRole} text=${texts.changeRoleText(row.name)} reason fields=${[{ id: "role", title: texts.role, options: ROLES, required: true, value: row.role }, EXPIRY]} onRun=${({ values, send }) => send("PUT", at(row), { role: values.role, ...expiryOf(values) })} onDone=${changed} />
+      <${Action} title=${texts.rotate} text=${texts.rotateText(row.name)} danger name=${row.name} reason onRun=${({ send }) => send("POST", `${at(row)}/rotate`, {})} onDone=${changed} />
+      <${Action} title=${texts.remove} text=${texts.removeText(row.name)} danger name=${row.name} reason onRun=${({ send }) => send("DELETE", at(row))} onDone=${changed} /></div>` },
   ];
-  const add = ({ reason, values }) => writeWith(reason, "POST", "/operators", { name: values.name, role: values.role, ...expiryOf(values) });
+  const add = ({ values, send }) => send("POST", "/operators", { name: values.name, role: values.role, ...expiryOf(values) });
   return html`<div><p class="actions end"><${Action} title=${texts.add} primary text=${texts.addText} fields=${[{ id: "name", title: texts.name, required: true }, { id: "role", title: texts.role, options: ROLES, required: true, value: "viewer" }, EXPIRY]} reason onRun=${add} onDone=${changed} /></p>
     ${state.token && html`<${Note} tone="waiting" title=${texts.token}><code>${state.token}</code> ${texts.tokenHelp}<//>`}
     <${List} key=${state.changes} label=${texts.tabs.operators} parts=${["operations", "operators"]} route=${route} path="/operators" field="operators" columns=${columns} keyOf=${(row) => row.name} /></div>`;

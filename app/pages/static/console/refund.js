@@ -1,7 +1,7 @@
 // The refund of a payment: how much of it is left, what the refund does, the reason, and the result.
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
-import { writeWith } from "./action.js";
+import { failure, writeWith } from "./action.js";
 import { read, userPath } from "./api.js";
 import { amountOf, majorOf, minorOf } from "./formats.js";
 import { Loaded, useLoaded } from "./loading.js";
@@ -50,16 +50,16 @@ function Form({ payment, path, onDone, onClose }) {
       onDone(texts.states[made.state](amountOf(made.amount, made.currency)));
       onClose();
     } catch (error) {
-      setState({ error: error.message });
+      setState(failure(error));
     }
   };
   const effect = amount < left ? texts.part : subscription ? texts.wholePeriod : texts.whole;
   return html`<form onSubmit=${submit}>
     <p>${texts.left(amountOf(left, currency), amountOf(paid, currency))}</p>
-    <label>${texts.amount(currency)}<input inputmode="decimal" required value=${typed} aria-invalid=${valid ? null : "true"} onInput=${(event) => setTyped(event.currentTarget.value)} />
+    <label>${texts.amount(currency)}<input inputmode="decimal" required value=${typed} aria-invalid=${valid ? null : "true"} readonly=${state.isUncertain} onInput=${(event) => setTyped(event.currentTarget.value)} />
       ${!valid && html`<small class="error">${texts.tooMuch(amountOf(left, currency))}</small>`}</label>
     ${valid && html`<p class="muted" role="status">${effect}</p>`}
-    <label>${TEXTS.action.reason}<input required maxlength="500" value=${reason} onInput=${(event) => setReason(event.currentTarget.value)} /><small>${TEXTS.action.reasonHelp}</small></label>
+    <label>${TEXTS.action.reason}<input required maxlength="500" value=${reason} readonly=${state.isUncertain} onInput=${(event) => setReason(event.currentTarget.value)} /><small>${TEXTS.action.reasonHelp}</small></label>
     ${state.error && html`<p class="error" role="alert">${state.error}</p>`}
     <div class="actions end"><button type="button" class="quiet" onClick=${onClose}>${TEXTS.cancel}</button>
       <button class="danger" disabled=${!valid || !reason.trim() || state.running} aria-busy=${state.running ? "true" : null}>

@@ -1,7 +1,7 @@
 // Event sinks: what each has not accepted yet, with its answers, and the delivery of that once more.
 
 import { html, useState } from "../vendor/preact.js";
-import { Action, writeWith } from "./action.js";
+import { Action } from "./action.js";
 import { read } from "./api.js";
 import { durationOf } from "./formats.js";
 import { appFilter, List } from "./list.js";
@@ -41,7 +41,7 @@ const EVENTS = [
 export function Sinks({ route, apps, canEdit }) {
   const [done, setDone] = useState({ changes: 0 });
   const sinks = useLoaded(() => read("/events/sinks"), [done.changes]);
-  const retry = (row, body) => ({ reason }) => writeWith(reason, "POST", `/events/${encodeURIComponent(row.app)}/${encodeURIComponent(row.sink)}/retry`, body);
+  const retry = (row, body) => ({ send }) => send("POST", `/events/${encodeURIComponent(row.app)}/${encodeURIComponent(row.sink)}/retry`, body);
   const retried = (answer) => setDone(({ changes }) => ({ changes: changes + 1, count: answer.retried }));
   const ofSink = (row) => row.exists && row.waiting + row.dead > 0 && html`<${Action} title=${texts.retryAll} text=${texts.retryAllText(row.sink)} reason onRun=${retry(row, {})} onDone=${retried} />`;
   const ofEvent = (row) => html`<${Action} title=${texts.retry} text=${texts.retryText(row.event)} reason onRun=${retry(row, { event_id: row.event_id })} onDone=${retried} />`;

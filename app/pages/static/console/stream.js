@@ -1,7 +1,7 @@
 // One stream: its events while they occur, its attempts at vendors as a waterfall, its receipt and what it cost.
 
 import { html, useEffect, useState } from "../vendor/preact.js";
-import { Action, writeWith } from "./action.js";
+import { Action } from "./action.js";
 import { ApiError, read } from "./api.js";
 import { watch } from "./events.js";
 import { Loaded, useLoaded } from "./loading.js";
@@ -50,7 +50,7 @@ function Shown({ app, id, path, live, stored, canEdit, isAdmin, reload }) {
   const answering = row.strategy ? row : attempts.findLast(({ stage, outcome }) => stage !== "stt" && outcome === "won");
   return html`<header class="head"><h1>${texts.kinds[row.kind] ?? texts.stream}</h1>
       <${Badge} tone=${runs ? "good" : ""} text=${runs ? texts.states[row.state] : texts.ended} />
-      ${runs && canEdit && html`<div class="actions"><${Action} title=${texts.cancel} text=${texts.cancelText} reason danger onRun=${({ reason }) => writeWith(reason, "POST", cancelPath(row), {})} onDone=${reload} /></div>`}</header>
+      ${runs && canEdit && html`<div class="actions"><${Action} title=${texts.cancel} text=${texts.cancelText} reason danger onRun=${({ send }) => send("POST", cancelPath(row), {})} onDone=${reload} /></div>`}</header>
     <div class="panel"><${Facts} rows=${[
       [texts.user, html`<${UserLink} app=${app} user=${row.user_id} />`],
       [texts.stream, html`<${Id} value=${id} />`],

@@ -1,7 +1,7 @@
 // The streams that run now in all processes, read again every few seconds, and those that have ended.
 
 import { html, useState } from "../vendor/preact.js";
-import { Action, writeWith } from "./action.js";
+import { Action } from "./action.js";
 import { userPath } from "./api.js";
 import { costOf } from "./formats.js";
 import { appFilter, Choice, List } from "./list.js";
@@ -48,7 +48,7 @@ const RUNNING = [
 ];
 
 function Running({ route, apps, canEdit }) {
-  const cancel = (row) => ({ reason }) => writeWith(reason, "POST", cancelPath(row), {});
+  const cancel = (row) => ({ send }) => send("POST", cancelPath(row), {});
   const action = { id: "actions", title: "", of: (row) => html`<${Action} title=${texts.end} text=${texts.cancelText} reason onRun=${cancel(row)} />` };
   const above = (value) => html`<${Silent} value=${value} /><p class="muted" role="status">${texts.total(value.total, value.processes.length)}</p>`;
   const filters = [

@@ -106,6 +106,7 @@ export const TEXTS = {
     reasonHelp: "The audit log keeps it.",
     typeName: (name) => `Type ${name} to confirm`,
     running: "Working…",
+    uncertain: "It may have been done nevertheless. Press the button again to be sure: it is done only once.",
   },
   states: {
     in_progress: "In progress", unknown: "Result unknown", paid: "Paid", failed: "Failed", received: "Waiting", done: "Done",

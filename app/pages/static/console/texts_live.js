@@ -45,7 +45,7 @@ export const LIVE_TEXTS = {
   },
   ledgerPage: {
     title: "Ledger entries", lead: "Each change of what the user owns, the newest first. Nothing is ever removed from it.", at: "At", entry: "Entry", asset: "Asset", units: "Units", period: "Period", order: "Order",
-    reported: "Reported by", key: "Event", none: "Nothing was ever granted to this user.", now: "Owns now", quantity: "Units", until: "Until", exportText: "A worker writes a file with all data of the user. The link to it works for a day.",
+    reported: "Reported by", key: "Event", none: "Nothing was ever granted to this user.", now: "Owns now", quantity: "Units", until: "Until",
     entries: { grant: "Granted", refund: "Refunded", restore: "Restored", consume: "Used", return: "Returned", end: "Ended", cancel: "Canceled", suspend: "Suspended", resume: "Resumed", extend: "Extended", adjust: "Adjusted" },
   },
   receiptPage: {

@@ -19,7 +19,7 @@ const ENTRIES = {
 const ORIGINS = { purchase: "a purchase", renewal: "a renewal", upgrade: "an upgrade", trial: "a trial", share: "a share", reward: "a reward",
   admin: "an operator", restore: "a restoration" };
 const CHANNELS = { webhook: "a webhook", client: "the app", reconciliation: "reading back", operator: "an operator", server: "this server" };
-const ACTIONS = { "asset.grant": "granted a product", "asset.adjust": "adjusted an asset", "user.export": "exported the data", "user.freeze": "froze the account",
+const ACTIONS = { "asset.grant": "granted a product", "asset.adjust": "adjusted an asset", "user.export": "exported the data", "user.export_read": "read the export", "user.freeze": "froze the account",
   "user.recover": "recovered the account", "user.end_sessions": "ended the sessions", "user.erase": "erased the user", "user.ban": "banned the user", "user.unban": "lifted the ban", "stream.cancel": "cancelled a stream" };
 
 export const USER_TEXTS = {
@@ -41,7 +41,7 @@ export const USER_TEXTS = {
     grant: "Grant a product", grantText: "The user gets what the product grants, as if it had been bought. A subscription gets one period and does not renew.",
     product: "Product", granted: "The product was granted.",
     adjust: "Adjust", adjustText: (name) => `Change what the user has of ${name}. The ledger gets an entry. The balance never falls below zero.`,
-    adjustBy: "Units to add", adjustHelp: "Negative to take away.", adjustEnd: "Or when it ends", adjusted: "The asset was adjusted.",
+    adjustBy: "Units to add", adjustHelp: "Negative to take away.", adjustEnd: "Or when it ends", adjusted: ({ units, asked }) => `The asset was adjusted.${units === asked ? "" : ` Only ${-units} ${units === -1 ? "unit was" : "units were"} taken, because the user had no more.`}`,
     endSessions: "End sessions", endSessionsText: (count) => `The user is signed out everywhere (${sessions(count)}), and running streams end.`,
     ended: "The sessions have ended.",
     freeze: "Freeze", freezeText: "The user cannot log in any more. The account is erased when the freeze ends, unless it is recovered.", frozen: "The account is frozen.",
@@ -52,7 +52,11 @@ export const USER_TEXTS = {
     unban: "Lift the ban", unbanText: "The user can log in again. If the account was erased, its identities can be used for a new one.", unbanned: "The ban is lifted.",
     erase: "Erase", eraseText: "The user's data is deleted now: identities, sessions, conversations and files. The purchase history stays without a name. This cannot be undone.",
     erased: "The user is erased. The receipt says what was deleted.",
-    export: "Export data", exporting: "Exporting…", exportReady: "Download export", exportFailed: "Export failed: try again",
+  },
+  userExport: {
+    begin: "Export data", beginText: "A file is written with all that is stored about the user, and with what was said in conversations. It is deleted after some days.",
+    running: "Exporting…", failed: "Export failed: try again", again: "Export again", link: "Get a link to the export",
+    linkText: "Whoever has the link can read the file. It ends after ten minutes.", download: "Download export", needsAdmin: "An export contains conversations: it needs the role admin.",
   },
   history: {
     title: "History", show: "Show", nothing: "It has granted nothing.", why: "Read why", none: "Nothing has happened.", older: "Show older",

@@ -82,11 +82,11 @@ function Mail({ config, value }) {
   const names = (state.email?.variables ?? []).filter((name) => name.startsWith("CustomVariables.")).map((name) => name.split(".")[1]);
   const { email, error } = state;
   const [sent, setSent] = useState("");
-  const send = ({ values }) => write("POST", `/mails/${encodeURIComponent(config.app)}/${encodeURIComponent(config.name)}/test`, { value, variables, to: values.to }).then(() => setSent(values.to));
+  const sendTest = ({ values, send }) => send("POST", `/mails/${encodeURIComponent(config.app)}/${encodeURIComponent(config.name)}/test`, { value, variables, to: values.to }).then(() => setSent(values.to));
   return html`<div class="trial"><p class="lead">${texts.mailLead}</p>
     <div class="filters">${names.map((name) => html`<label key=${name}>${name}<input value=${variables[name] ?? ""} onInput=${(event) => setVariables({ ...variables, [name]: event.currentTarget.value })} /></label>`)}</div>
     ${error && html`<p class="error" role="alert">${error}</p>`}
-    ${email && html`<p class="actions"><${Action} title=${texts.sendTest} text=${texts.sendTestText} fields=${[{ id: "to", title: texts.to, type: "email", required: true }]} onRun=${send} /></p>`}
+    ${email && html`<p class="actions"><${Action} title=${texts.sendTest} text=${texts.sendTestText} fields=${[{ id: "to", title: texts.to, type: "email", required: true }]} reason onRun=${sendTest} /></p>`}
     ${sent && html`<p class="good" role="status">${texts.sent(sent)}</p>`}
     ${email && html`<div class="panel email"><h2>${email.subject || texts.noSubject}</h2>
       ${email.html && html`<iframe sandbox="" title=${texts.mailHtml} srcdoc=${email.html}></iframe>`}

@@ -1,8 +1,9 @@
 // One person: the account, what it owns, what operators can do, and its history.
 
 import { html, useState } from "../vendor/preact.js";
-import { Action, writeWith } from "./action.js";
-import { read, userPath, write } from "./api.js";
+import { Action } from "./action.js";
+import { read, userPath } from "./api.js";
+import { Export } from "./user_export.js";
 import { History } from "./user_history.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Badge, Crumbs, Facts, Id, Note, Time } from "./parts.js";
@@ -16,8 +17,9 @@ export function User({ route, canEdit, isAdmin }) {
   const [changes, setChanges] = useState(0);
   const [done, setDone] = useState("");
   const state = useLoaded(() => read(userPath(app, user)), [app, user, changes]);
-  const changed = (text) => () => {
-    setDone(text);
+  /** `text` may be a function of the answer. */
+  const changed = (text) => (answer) => {
+    setDone(typeof text === "function" ? text(answer) : text);
     setChanges(changes + 1);
   };
   return html`<${Loaded} state=${state}>${(account) => html`
@@ -60,9 +62,10 @@ function Assets({ account, changed }) {
 
 function Adjust({ asset, path, changed }) {
   const isPeriod = asset.type === "subscription";
-  const run = ({ reason, values }) => {
+  const run = async ({ values, send }) => {
     const change = values.ends_at ? { ends_at: new Date(values.ends_at).toISOString() } : { quantity: Number(values.quantity) };
-    return writeWith(reason, "PATCH", path, { name: asset.name, ...(isPeriod && { subscription: asset.subscription }), ...change });
+    const { changed: units } = await send("PATCH", path, { name: asset.name, ...(isPeriod && { subscription: asset.subscription }), ...change });
+    return { units, asked: change.quantity ?? 0 };
   };
   const fields = [
     { id: "quantity", title: texts.adjustBy, type: "number", help: texts.adjustHelp },
@@ -74,12 +77,12 @@ function Adjust({ asset, path, changed }) {
 function Actions({ account, canEdit, isAdmin, changed }) {
   const products = useLoaded(() => read("/configs", { app: account.app, kind: "products" }), [account.app]);
   const path = userPath(account.app, account.user_id);
-  const run = (name) => ({ reason }) => writeWith(reason, "POST", `${path}/${name}`, {});
+  const run = (name) => ({ send }) => send("POST", `${path}/${name}`, {});
   const unban = html`<${Action} title=${texts.unban} text=${texts.unbanText} reason onRun=${run("unban")} onDone=${changed(texts.unbanned)} />`;
   if (!canEdit) return null;
   if (account.status === "deactivated") return account.ban ? html`<div class="actions">${unban}</div>` : null;
-  const ban = ({ reason, values }) => write("POST", `${path}/ban`, { reason, ...(values.until && { until: new Date(values.until).toISOString() }) });
-  const grant = ({ reason, values }) => writeWith(reason, "POST", `${path}/assets`, { product: values.product });
+  const ban = ({ reason, values, send }) => send("POST", `${path}/ban`, { reason, ...(values.until && { until: new Date(values.until).toISOString() }) });
+  const grant = ({ values, send }) => send("POST", `${path}/assets`, { product: values.product });
   const names = (products.value?.configs ?? []).map(({ name }) => [name, name]);
   const isFrozen = account.status === "frozen";
   return html`<div class="actions">
@@ -93,24 +96,7 @@ function Actions({ account, canEdit, isAdmin, changed }) {
       ? unban
       : html`<${Action} title=${texts.ban} text=${texts.banText(account.sessions)} reason danger name=${account.user_id}
           fields=${[{ id: "until", title: texts.banUntil, type: "datetime-local", help: texts.banUntilHelp }]} onRun=${ban} onDone=${changed(texts.banned)} />`}
-    <${Export} path=${path} />
+    <${Export} path=${path} found=${account.export} isAdmin=${isAdmin} />
     ${isAdmin && html`<${Action} title=${texts.erase} text=${texts.eraseText} disabled=${Boolean(account.restriction)} reason danger name=${account.user_id} onRun=${run("erase")} onDone=${changed(texts.erased)} />`}
   </div>`;
-}
-
-function Export({ path }) {
-  const [state, setState] = useState(null);
-  const begin = ({ reason }) => writeWith(reason, "POST", `${path}/export`);
-  const wait = async (begun) => {
-    let found = begun;
-    setState(found);
-    for (let tries = 0; found.status === "running" && tries < 60; tries++) {
-      await new Promise((resolve) => setTimeout(resolve, 1_000));
-      found = await read(`${path}/export`);
-      setState(found);
-    }
-  };
-  if (state?.url) return html`<a class="button small" href=${state.url} download>${texts.exportReady}</a>`;
-  if (state?.status === "running") return html`<button type="button" class="quiet small" disabled>${texts.exporting}</button>`;
-  return html`<${Action} title=${state === null ? texts.export : texts.exportFailed} text=${TEXTS.ledgerPage.exportText} reason onRun=${begin} onDone=${wait} />`;
 }

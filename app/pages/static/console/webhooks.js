@@ -1,7 +1,7 @@
 // The inbox of webhooks: what platforms have reported, with the raw bodies, and their replay.
 
 import { html, useState } from "../vendor/preact.js";
-import { Action, writeWith } from "./action.js";
+import { Action } from "./action.js";
 import { read } from "./api.js";
 import { appFilter, List, stateFilter } from "./list.js";
 import { Loaded, useLoaded } from "./loading.js";
@@ -38,7 +38,7 @@ function pretty(body) {
 export function Webhook({ id, canEdit }) {
   const [replays, setReplays] = useState(0);
   const state = useLoaded(() => read(`/webhooks/${id}`), [id, replays]);
-  const replay = ({ reason }) => writeWith(reason, "POST", `/webhooks/${id}/replay`, {});
+  const replay = ({ send }) => send("POST", `/webhooks/${id}/replay`, {});
   return html`<div><${Crumbs} steps=${[[TEXTS.money, hrefOf(["money"])], [texts.title, hrefOf(["money", "webhooks"])]]} />
     <${Loaded} state=${state}>${(found) => html`
       <header class="head"><h1>${found.source}</h1><${Badge} state=${found.status} />

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from datetime import timedelta
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -13,6 +14,9 @@ from storage.accounts import emails, login_failures, login_networks
 from storage.jobs.jobs import ExportUser
 from streams.tasks import background
 from tests.app.ai.conftest import Talk
+from tests.app.callers import work_off
+from tests.app.operator_calls import OPERATORS
+from tests.app.operator_calls import call as as_operator
 from tests.calendar.clock import utc_now
 from tests.running.servers import ADMIN_TOKEN, Server
 from tests.waiting import until
@@ -30,8 +34,8 @@ async def worker(services: Services) -> AsyncIterator[None]:
         yield
 
 
-async def call(server: Server, method: str, uid: str) -> tuple[int, Any]:
-    url = f"{server.url}/admin/api/users/default/{uid}/export"
+async def call(server: Server, method: str, uid: str, rest: str = "") -> tuple[int, Any]:
+    url = f"{server.url}/admin/api/users/default/{uid}/export{rest}"
     headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", "X-Parley-Reason": "asked by letter"}
     async with server.http.request(method, url, headers=headers) as response:
         return response.status, await response.json()
@@ -43,7 +47,9 @@ async def finished(server: Server, uid: str) -> dict[str, Any]:
         return export if export.get("status") == "finished" else None
 
     await until(is_finished)
-    return (await call(server, "GET", uid))[1]
+    status, link = await call(server, "POST", uid, "/link")
+    assert status == 200, link
+    return link
 
 
 async def status_of(server: Server, url: str) -> int:
@@ -113,7 +119,7 @@ async def test_export_has_all_data_of_the_user_and_is_deleted_in_time(
     await store_empty_files(services, speech)
 
     status, begun = await call(server, "POST", talk.uid)
-    assert (status, begun["status"], "url" in begun) == (200, "running", False)
+    assert (status, begun["status"]) == (200, "running")
     export = await finished(server, talk.uid)
     async with server.http.get(export["url"]) as response:
         assert response.status == 200
@@ -169,7 +175,7 @@ async def test_user_has_one_export_at_a_time_and_a_new_one_replaces_it(
     job = ExportUser.of(row["args"])
     await export_user(services, job)
     await export_user(services, job)
-    done = (await call(server, "GET", talk.uid))[1]
+    done = (await call(server, "POST", talk.uid, "/link"))[1]
 
     _, second = await call(server, "POST", talk.uid)
     assert second["status"] == "running"
@@ -195,13 +201,48 @@ async def test_export_whose_job_is_held_or_was_deleted_has_failed_and_can_be_req
         await conn.execute(end)
     _, failed = await call(server, "GET", uid)
     error = "the job that writes the file has failed in all attempts, or was deleted"
-    assert (failed["status"], failed["error"], "url" in failed) == ("failed", error, False)
+    assert (failed["status"], failed["error"]) == ("failed", error)
     async with background(run_jobs(server.services, scheduled=False, poll_s=0.05)):
         assert (await call(server, "POST", uid))[1]["status"] == "running"
         assert (await finished(server, uid))["url"]
 
 
+async def test_each_link_to_an_export_needs_an_admin_and_a_reason_is_audited_and_ends_in_minutes(
+    server: Server,
+) -> None:
+    uid, _ = await server.login()
+    path = f"/admin/api/users/default/{uid}/export"
+    tokens = {}
+    for role in ("viewer", "editor", "admin"):
+        _, added = await as_operator(
+            server, "POST", OPERATORS, {"name": f"{role}-{uid[-12:]}", "role": role}, reason="x"
+        )
+        tokens[role] = added["token"]
+    for role in ("viewer", "editor"):
+        for method, rest in (("POST", ""), ("GET", ""), ("POST", "/link")):
+            status, answer = await as_operator(server, method, path + rest, token=tokens[role], reason="x")
+            assert (status, answer["error"]["error_type"]) == (403, "permission_denied"), (role, method, rest)
+    admin = tokens["admin"]
+    assert (await as_operator(server, "POST", f"{path}/link", token=admin, reason="x"))[0] == 404
+    assert (await as_operator(server, "POST", path, token=admin, reason="asked by letter"))[0] == 200
+    assert (await as_operator(server, "POST", f"{path}/link", token=admin, reason="x"))[0] == 409
+    await work_off(server.services)
+    status, state = await as_operator(server, "GET", path, token=admin)
+    assert (status, state["status"], "url" in state) == (200, "finished", False)
+    status, answer = await as_operator(server, "POST", f"{path}/link", token=admin, reason="")
+    assert (status, answer["error"]["message"]) == (400, "invalid_parameter: X-Parley-Reason is required")
+    status, link = await as_operator(server, "POST", f"{path}/link", token=admin, reason="for the letter")
+    assert (status, await status_of(server, link["url"])) == (200, 200)
+    left = int(parse_qs(urlsplit(link["url"]).query)["e"][0]) - utc_now().timestamp()
+    assert 0 < left <= 600
+    _, audit = await as_operator(server, "GET", f"/admin/api/audit?kind=user&name={uid}")
+    assert [(row["actor"], row["action"], row["reason"]) for row in audit["changes"]] == [
+        (f"admin-{uid[-12:]}", "user.export_read", "for the letter"),
+        (f"admin-{uid[-12:]}", "user.export", "asked by letter"),
+    ]
+
+
 async def test_unknown_user_has_no_export(server: Server) -> None:
-    for method in ("POST", "GET"):
-        status, answer = await call(server, method, "nobody")
+    for method, rest in (("POST", ""), ("GET", ""), ("POST", "/link")):
+        status, answer = await call(server, method, "nobody", rest)
         assert (status, answer["error"]["error_type"]) == (404, "item_not_found")

@@ -71,7 +71,8 @@ async def add(server: Server, name: str, role: str) -> str:
 
 
 async def admin(server: Server, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-    headers = {"Authorization": f"Bearer {server.services.settings.admin_token.get_secret_value()}"}
+    token = server.services.settings.admin_token.get_secret_value()
+    headers = {"Authorization": f"Bearer {token}", "X-Parley-Reason": "a test"}
     async with server.http.request(method, server.url + path, json=body, headers=headers) as response:
         return response.status, await response.json()
 

@@ -75,7 +75,8 @@ async def working(services: Services, recorder: WebhookRecorder) -> AsyncIterato
 
 
 async def admin(small: Server, path: str = "", *, method: str = "GET", key: str | None = None) -> tuple[int, Any]:
-    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}"} | ({"Idempotency-Key": key} if key else {})
+    headers = {"Authorization": f"Bearer {ADMIN_TOKEN}", "X-Parley-Reason": "a test"}
+    headers |= {"Idempotency-Key": key} if key else {}
     url = f"{small.url}/admin/api/webhooks{path}"
     async with small.http.request(method, url, headers=headers) as response:
         return response.status, await response.json()

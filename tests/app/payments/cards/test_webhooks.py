@@ -116,7 +116,7 @@ async def test_a_dispute_that_is_won_gives_back_only_what_was_not_used(selling: 
     intent = await paid(selling, buyer)
     await has_coins(selling, buyer, 100)
     path, used = f"/admin/api/users/default/{buyer.uid}/assets", {"name": "coins", "quantity": -60}
-    status, answer = await call(selling.server, "PATCH", path, used, reason="support")
+    status, answer = await call(selling.server, "PATCH", path, used, reason="support", key=intent)
     assert status == 200, answer
     await selling.control("dispute", payment_intent=intent, status="needs_response")
     await has_coins(selling, buyer, 0)

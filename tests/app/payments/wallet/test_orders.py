@@ -266,8 +266,8 @@ async def test_an_export_names_the_orders_and_subscriptions_of_a_user(wallet: Wa
     assert (await operator("POST", path, X_Parley_Reason="asked")).status == 200
 
     async def url() -> str:
-        found: str = (await operator("GET", path)).body.get("url", "")
-        return found
+        answer = await operator("POST", f"{path}/link", X_Parley_Reason="asked")
+        return str(answer.body["url"]) if answer.status == 200 else ""
 
     async with working(wallet.server.services):
         await until(url)

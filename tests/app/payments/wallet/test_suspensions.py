@@ -60,7 +60,7 @@ async def test_the_end_that_an_operator_has_set_is_before_that_of_the_grace(wall
     end = utc_now().replace(microsecond=0) + DAY
     change = {"name": "pro", "subscription": sub_id, "ends_at": end.isoformat()}
     path = f"/admin/api/users/default/{wallet.uid}/assets"
-    assert (await call(wallet.server, "PATCH", path, change, reason="support"))[0] == 200
+    assert (await call(wallet.server, "PATCH", path, change, reason="support", key=sub_id))[0] == 200
     await wallet.platform("POST", f"/v1/billing/subscriptions/{sub_id}/suspend", {"reason": "unpaid"})
     await wallet.sync(sub_id)
     pro = (await wallet.assets())["pro"]

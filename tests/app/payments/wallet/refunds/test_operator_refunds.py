@@ -210,7 +210,7 @@ async def test_what_cannot_be_refunded_says_why(wallet: Wallet) -> None:
     path = f"users/default/{wallet.uid}/orders/{order['id']}/refund"
     without_key = await Operator(wallet.server)("POST", path, {}, X_Parley_Reason="r")
     assert without_key.error == (400, "invalid_parameter: Idempotency-Key is required")
-    without_reason = await Operator(wallet.server)("POST", path, {}, Idempotency_Key="k")
+    without_reason = await Operator(wallet.server)("POST", path, {}, Idempotency_Key="k", X_Parley_Reason="")
     assert without_reason.error == (400, "invalid_parameter: X-Parley-Reason is required")
 
 

@@ -89,7 +89,7 @@ async def test_units_that_an_operator_adds_or_takes_are_not_used_units(buyer: Wa
     await use_units(buyer, 15)
     change = {"name": "pro", "subscription": old, "quantity": 10}
     path = f"/admin/api/users/default/{buyer.uid}/assets"
-    assert (await call(buyer.server, "PATCH", path, change, reason="support"))[0] == 200
+    assert (await call(buyer.server, "PATCH", path, change, reason="support", key=old))[0] == 200
     await upgraded(buyer, old)
     assert await refunds(buyer) == ["5.00"]
 
