@@ -8,7 +8,7 @@ from storage.configs.differences import differences
 from storage.configs.kinds.apps import APPS
 from storage.configs.rows import ConfigKey, Revision
 from storage.configs.rules import DEFAULT, Accepted, Fault, Rules, Unknown
-from storage.configs.secrets import decrypt_secrets, encrypt_secrets, restore_secrets
+from storage.configs.secrets import decrypt_secrets, encrypt_secrets
 from storage.errors import ConfigNotFound, RevisionNotActive, RevisionNotFound
 from storage.operators.audit import Action, Origin, Subject, record_change
 from storage.postgres.database import Connection
@@ -61,8 +61,7 @@ class Edit:
         if newest is not None and keep_edited_by_others and newest.author != self._author:
             return Change(key, "kept")
         before = self._decrypted(newest)
-        value = restore_secrets(value, before, add_missing=True)
-        accepted = await self._accepted(key, value, newest, strict=strict)
+        accepted = await self._accepted(key, value, newest, keep_missing=True, strict=strict)
         if before is None:
             await self._write("config.put", key, newest, accepted.value)
             return Change(key, "added", warnings=accepted.warnings)
@@ -116,12 +115,14 @@ class Edit:
         value: Any,
         stored: Revision | None,
         *,
+        keep_missing: bool = False,
         unknown: Unknown = "forbid",
         strict: bool,
     ) -> Accepted:
         await self._require_app(key)
-        value = restore_secrets(value, self._decrypted(stored))
-        judged = await self._rules.judge(self._conn, key, value, unknown=unknown)
+        judged = await self._rules.judge(
+            self._conn, key, value, stored=self._decrypted(stored), keep_missing=keep_missing, unknown=unknown
+        )
         if not isinstance(judged, Accepted):
             raise InvalidParameter(str(judged[0]))
         if strict and judged.warnings:

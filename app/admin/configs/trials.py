@@ -19,9 +19,8 @@ from storage.configs.kinds.events import EVENTS, Events
 from storage.configs.kinds.speech import Speech
 from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS, VendorAccount
 from storage.configs.rows import ConfigKey
-from storage.configs.secrets import MARK
 from storage.errors import UnknownApp
-from streams.wire.errors import ConfigInvalid, InvalidParameter, ServiceError
+from streams.wire.errors import ConfigInvalid, ServiceError
 from streams.wire.model import Model
 
 _PCM_RATE_HZ = 24_000
@@ -77,8 +76,6 @@ async def try_config(call: Call, path: Path[TryPath], body: Body[TryBody]) -> Tr
     once through its account, at its usual price. Nothing is stored. The reply reports a failure of the vendor.
     """
     value = await check_draft(call, ConfigKey(path.app, path.kind, path.name), body.value)
-    if path.kind == VENDOR_ACCOUNTS.name:
-        _check_address(call, path, body, VendorAccount.model_validate(value))
     currency = call.services.configs.singleton(APPS, path.app).currency
     try:
         if path.kind == EVENTS.name:
@@ -102,15 +99,6 @@ async def _try(call: Call, path: TryPath, body: TryBody, value: Any) -> Trial:
         draft = strategies.draft_conversation(path.app, path.name, Conversation.model_validate(value))
         return await try_chat(draft, body.text, body.params)
     return await try_voice(strategies.draft_voice(path.app, path.name, Speech.model_validate(value)), body.text)
-
-
-def _check_address(call: Call, path: TryPath, body: TryBody, account: VendorAccount) -> None:
-    """Refuse to send a stored key, which nobody can read, to another server than before."""
-    if body.value.get("api_key") != MARK:
-        return
-    stored = call.services.configs.required(VENDOR_ACCOUNTS, path.app, path.name).value
-    if (account.platform, account.base_url) != (stored.platform, stored.base_url):
-        raise InvalidParameter("value.api_key must be given again, because platform or base_url has changed")
 
 
 def _reply(trial: Trial, currency: str) -> TryReply:
