@@ -7,7 +7,6 @@ new deployment. `seed/engines` has what both need to call the local engines.
 from collections.abc import Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from pydantic import SecretStr
 
@@ -45,9 +44,11 @@ async def _seed_openai(configs: ConfigStore, env: Mapping[str, str]) -> list[Cha
     base_url, key = env.get("PARLEY_OPENAI_BASE_URL"), env.get("PARLEY_OPENAI_API_KEY")
     if not base_url:
         return []
-    account: dict[str, Any] = {"platform": "vendor_b_llm", "base_url": base_url.rstrip("/")}
-    if key:  # A self-hosted server may not need one.
-        account["api_key"] = SecretStr(key)
+    account = {
+        "platform": "vendor_b_llm",
+        "base_url": base_url.rstrip("/"),
+        "api_key": SecretStr(key) if key else None,  # A self-hosted server may not need one.
+    }
     conversation = {
         "chat": {"account": "openai", "model": env.get("PARLEY_OPENAI_MODEL") or "gpt-4o-mini"},
         "recognition": "local",

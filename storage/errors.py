@@ -89,3 +89,12 @@ class RevisionNotActive(InvalidOperation):
 
     def __init__(self) -> None:
         super().__init__("If-Match is not the active revision")
+
+
+class ConfigExists(InvalidOperation):
+    """`If-None-Match` is `*`, and the config exists."""
+
+    status = 412
+
+    def __init__(self) -> None:
+        super().__init__("If-None-Match does not allow to replace a config")

@@ -5,8 +5,5 @@ makes later, by the same code, so what is accepted here works afterwards. But no
 no ledger entry, no used proof and no counted refusal. A failure of the vendor, or its refusal, is a part of the
 reply, because it is what the operator wants to know.
 
-A stored secret, which nobody can read, is only sent to the address for which it was stored. Otherwise an operator
-could read it by a draft with another address.
-
 This room is above the areas, because it joins the admin API with accounts and payments.
 """

@@ -13,7 +13,7 @@ from app.trials.models import TryBody, TryPath, TryReply
 from app.trials.prices import try_product
 from app.trials.sign_in import info_in, info_model, try_sign_in
 from app.trials.sinks import try_sink
-from app.trials.strategies import check_address, try_strategy
+from app.trials.strategies import try_strategy
 from storage.configs.kinds.events import EVENTS, Events
 from storage.configs.kinds.products import PRODUCTS, Product
 from storage.configs.kinds.sign_in import SIGN_IN, SignIn
@@ -68,7 +68,7 @@ async def try_config(call: Call, path: Path[TryPath], body: Body[TryBody]) -> Tr
     if path.kind == SIGN_IN.name:
         config, info = SignIn.model_validate(value), info_in(body.proof, path.name)
         await _record(call, path)
-        trial, error = await try_sign_in(call, path.app, path.name, config, info, given=body.value)
+        trial, error = await try_sign_in(call, path.name, config, info)
         return TryReply(elapsed_ms=trial.elapsed_ms, sign_in=trial, error=error)
     if path.kind == PRODUCTS.name:
         await _record(call, path)
@@ -77,7 +77,6 @@ async def try_config(call: Call, path: Path[TryPath], body: Body[TryBody]) -> Tr
         return TryReply(elapsed_ms=elapsed_ms, prices=prices, left_out=left_out)
     if not body.text:
         raise InvalidParameter("text must not be empty")
-    check_address(call, path, body, value)
     await _record(call, path)
     try:
         if path.kind == EVENTS.name:

@@ -1,26 +1,23 @@
 """Verifies a proof once with a sign-in platform that need not be stored. Nobody is logged in."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, get_args
 
 from pydantic import Field, SecretStr
 
-from actors.clients.sign_in import SignInClient, provider_of
+from actors.clients.sign_in import SignInClient
 from app.accounts.proofs.third_party import check_proof, profile_value, real_time
 from app.accounts.proofs.trace import Steps
 from app.accounts.sign_in.platforms import Platforms
 from app.http.rows.endpoint import Call
-from storage.configs.kinds.sign_in import SIGN_IN, SignIn
-from storage.configs.secrets import MARK
+from storage.configs.kinds.sign_in import SignIn
 from streams.wire.errors import ConfigInvalid, InvalidParameter, without_secret
 from streams.wire.model import Model
 from vendors.errors import VendorError
 from vendors.signin.protocols import Profile, ProofRefused, ProviderUnavailable, VerifiedIdentity
 
 _SECRETS = ("client_secret", "private_key")
-_ADDRESSES = ("base_url", "jwks_url", "key_hosts")
-"""Where secrets are sent, besides the addresses that follow from the provider."""
 _HIDDEN = ("code", "identity_token", "id_token", "access_token", "nonce", "signature")
 """The fields of a proof with which somebody could log in."""
 _SHOWN = {"name": "user_name", "picture": "avatar", "email": "email"}
@@ -69,16 +66,12 @@ def info_in(proof: Platforms | None, platform: str) -> Model:
     return info
 
 
-async def try_sign_in(
-    call: Call, app_id: str, platform: str, config: SignIn, info: Model, *, given: Mapping[str, Any]
-) -> tuple[SignInTrial, str | None]:
+async def try_sign_in(call: Call, platform: str, config: SignIn, info: Model) -> tuple[SignInTrial, str | None]:
     """Verify a proof once. Return what was found, and why it is refused or why the platform has failed.
 
-    `given` is the config as it was sent, with marks in place of stored secrets. Raises `InvalidParameter` for a
-    proof without a field that the provider needs, or for a stored secret that would be sent elsewhere.
+    Raises `InvalidParameter` for a proof without a field that the provider needs.
     """
     client = call.services.sign_in.draft(platform, config)
-    _check_addresses(call, app_id, platform, config, given)
     steps, began = Steps(), time.monotonic()
     verified, profile, error = None, None, None
     try:
@@ -100,20 +93,6 @@ async def try_sign_in(
         **_found(verified, profile or Profile()),
     )
     return trial, error and _without(hidden, error)
-
-
-def _check_addresses(call: Call, app_id: str, platform: str, config: SignIn, given: Mapping[str, Any]) -> None:
-    """Refuse to send a stored secret, which nobody can read, to another server than before."""
-    kept = [name for name in _SECRETS if given.get(name) == MARK]
-    if not kept:
-        return
-    stored = call.services.configs.required(SIGN_IN, app_id, platform).value
-    changed = [name for name in _ADDRESSES if getattr(config, name) != getattr(stored, name)]
-    if provider_of(platform, config) != provider_of(platform, stored):
-        changed.insert(0, "provider")
-    if changed:
-        names = " and ".join(changed)
-        raise InvalidParameter(f"value.{kept[0]} must be given again, because it was stored for another {names}")
 
 
 async def _profile(client: SignInClient, verified: VerifiedIdentity, steps: Steps) -> Profile | None:

@@ -12,8 +12,6 @@ from storage.configs.kinds.apps import APPS
 from storage.configs.kinds.conversation import Conversation
 from storage.configs.kinds.speech import Speech
 from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS, VendorAccount
-from storage.configs.secrets import MARK
-from streams.wire.errors import InvalidParameter
 
 _PCM_RATE_HZ = 24_000
 
@@ -34,16 +32,6 @@ async def _try(call: Call, path: TryPath, body: TryBody, value: Any) -> Trial:
         draft = strategies.draft_conversation(path.app, path.name, Conversation.model_validate(value))
         return await try_chat(draft, body.text, body.params)
     return await try_voice(strategies.draft_voice(path.app, path.name, Speech.model_validate(value)), body.text)
-
-
-def check_address(call: Call, path: TryPath, body: TryBody, value: Any) -> None:
-    """Refuse to send a stored key, which nobody can read, to another server than before."""
-    if path.kind != VENDOR_ACCOUNTS.name or body.value.get("api_key") != MARK:
-        return
-    account = VendorAccount.model_validate(value)
-    stored = call.services.configs.required(VENDOR_ACCOUNTS, path.app, path.name).value
-    if (account.platform, account.base_url) != (stored.platform, stored.base_url):
-        raise InvalidParameter("value.api_key must be given again, because platform or base_url has changed")
 
 
 def _reply(trial: Trial, currency: str) -> StrategyTrial:

@@ -16,6 +16,7 @@ encrypted. Unknown fields are ignored. `GET /admin/api/kinds` returns the JSON S
 /admin/api/platforms` the `options` of each vendor platform ([strategies](../guides/strategies.md)). The names under
 `rates` of `limits`, and their defaults, are in [rate limits](../operating/rate-limits.md).
 """
+_SECRETS = "../operating/secrets.md#secrets-in-configs"
 
 
 def configs_page() -> str:
@@ -51,6 +52,9 @@ def _section(kind: ConfigKind[Model], schema: Schema, shared: set[str]) -> Itera
     if kind.names:
         yield f"Its configs have these names: {', '.join(f'`{name}`' for name in kind.names)}."
     yield input_table(schema, own)
+    if kind.addresses:
+        names = " or ".join(f"`{name}`" for name in kind.addresses)
+        yield f"Its secrets must be given again when {names} changes ([why]({_SECRETS}))."
     for name in sorted(own.keys() - shared):
         yield from _type_section(name, own[name], own)
 

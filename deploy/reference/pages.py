@@ -6,6 +6,7 @@ from pathlib import Path
 from deploy.reference.configs import configs_page
 from deploy.reference.errors import errors_page
 from deploy.reference.events import events_page
+from deploy.reference.roles import roles_page
 from deploy.reference.settings import settings_page
 
 FOLDER = Path(__file__).parents[2] / "docs" / "reference"
@@ -14,4 +15,5 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "configs.md": configs_page,
     "errors.md": errors_page,
     "events.md": events_page,
+    "roles.md": roles_page,
 }

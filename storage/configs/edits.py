@@ -8,11 +8,14 @@ from storage.configs.differences import differences
 from storage.configs.kinds.apps import APPS
 from storage.configs.rows import ConfigKey, Revision
 from storage.configs.rules import DEFAULT, Accepted, Fault, Rules, Unknown
-from storage.configs.secrets import decrypt_secrets, encrypt_secrets, restore_secrets
-from storage.errors import ConfigNotFound, RevisionNotActive, RevisionNotFound
+from storage.configs.secrets import decrypt_secrets, encrypt_secrets
+from storage.errors import ConfigExists, ConfigNotFound, RevisionNotActive, RevisionNotFound
 from storage.operators.audit import Action, Origin, Subject, record_change
 from storage.postgres.database import Connection
 from streams.wire.errors import AppNotFound, InvalidParameter
+
+ABSENT_CONFIG = 0
+"""An `if_match` that matches only a config that does not exist, or is deleted. Revisions begin at 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,7 @@ class Edit:
     ) -> int:
         """Make `value` active and return its revision. A secret is kept where `value` holds `MARK`.
 
+        `if_match` is the revision that must be active, or `ABSENT_CONFIG`.
         `strict` refuses a value that has warnings.
         """
         newest = await self._newest(key, if_match)
@@ -61,8 +65,7 @@ class Edit:
         if newest is not None and keep_edited_by_others and newest.author != self._author:
             return Change(key, "kept")
         before = self._decrypted(newest)
-        value = restore_secrets(value, before, add_missing=True)
-        accepted = await self._accepted(key, value, newest, strict=strict)
+        accepted = await self._accepted(key, value, newest, keep_missing=True, strict=strict)
         if before is None:
             await self._write("config.put", key, newest, accepted.value)
             return Change(key, "added", warnings=accepted.warnings)
@@ -106,8 +109,9 @@ class Edit:
         for fault in self._rules.name_faults(key):
             raise InvalidParameter(str(fault))
         newest = await rows.newest(self._conn, key)
-        if if_match is not None and (newest is None or newest.deleted or newest.revision != if_match):
-            raise RevisionNotActive
+        active = ABSENT_CONFIG if newest is None or newest.deleted else newest.revision
+        if if_match not in (None, active):
+            raise ConfigExists if if_match == ABSENT_CONFIG else RevisionNotActive
         return newest
 
     async def _accepted(
@@ -116,12 +120,14 @@ class Edit:
         value: Any,
         stored: Revision | None,
         *,
+        keep_missing: bool = False,
         unknown: Unknown = "forbid",
         strict: bool,
     ) -> Accepted:
         await self._require_app(key)
-        value = restore_secrets(value, self._decrypted(stored))
-        judged = await self._rules.judge(self._conn, key, value, unknown=unknown)
+        judged = await self._rules.judge(
+            self._conn, key, value, stored=self._decrypted(stored), keep_missing=keep_missing, unknown=unknown
+        )
         if not isinstance(judged, Accepted):
             raise InvalidParameter(str(judged[0]))
         if strict and judged.warnings:

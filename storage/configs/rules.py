@@ -11,7 +11,7 @@ from storage.configs import rows
 from storage.configs.kinds.base import ConfigKind
 from storage.configs.references import references
 from storage.configs.rows import ConfigKey, Revision
-from storage.configs.secrets import MARK, decrypt_secrets
+from storage.configs.secrets import MARK, decrypt_secrets, kept_secrets, restore_secrets
 from storage.errors import ConfigKindNotFound
 from storage.postgres.database import Connection
 from storage.secrets import Keyring
@@ -86,23 +86,36 @@ class Rules:
             yield Fault("name", f"must be one of {', '.join(kind.names)}")
 
     async def judge(
-        self, conn: Connection, key: ConfigKey, value: Any, *, unknown: Unknown = "forbid"
+        self,
+        conn: Connection,
+        key: ConfigKey,
+        value: Any,
+        *,
+        stored: Any,
+        keep_missing: bool = False,
+        unknown: Unknown = "forbid",
     ) -> Accepted | list[Fault]:
-        """Validate a value that is to be written. Return the value to store, or all its faults."""
+        """Validate a value that is to be written. Return the value to store, or all its faults.
+
+        Secrets are kept from `stored`, an opened value, where `value` holds `MARK` and, with `keep_missing`, where
+        it has none.
+        """
+        restored = restore_secrets(value, stored, add_missing=keep_missing)
         try:
-            typed: Model = self.kind(key).model.model_validate(value, extra=unknown)
+            typed: Model = self.kind(key).model.model_validate(restored, extra=unknown)
         except ValidationError as error:
-            marked = _marked(value)
+            marked = _marked(restored)
             return [
                 Fault(path, "has no stored secret to keep" if path in marked else message)
                 for path, message in faults(error)
             ]
         named = await self._named(conn, key.app_id, typed)
         checked = self._checked(key, typed, named, unknown)
-        if checked.faults:
-            return checked.faults
-        stored = checked.value.model_dump(exclude_unset=True, by_alias=True)
-        return Accepted(stored, (*_missing(checked.value, named), *checked.warnings))
+        accepted = checked.value.model_dump(exclude_unset=True, by_alias=True)
+        kept = kept_secrets(value, restored)
+        if found := [*checked.faults, *_sent_elsewhere(self.kind(key), kept, stored, accepted)]:
+            return found
+        return Accepted(accepted, (*_missing(checked.value, named), *checked.warnings))
 
     def warnings(self, key: ConfigKey, value: Model, named: Named) -> list[Fault]:
         """Return the reasons why a stored value cannot be used, and probable mistakes in it."""
@@ -147,6 +160,19 @@ def _missing(value: Model, named: Named) -> Iterable[Fault]:
     for reference in references(value):
         if (reference.kind, reference.name) not in named:
             yield Fault(reference.path, f"names {reference.kind} {reference.name}, which does not exist")
+
+
+def _sent_elsewhere(kind: ConfigKind[Any], kept: Iterable[str], before: Any, after: Any) -> Iterable[Fault]:
+    """Yield the kept secrets if they would be sent to another address: whoever chose that would learn them."""
+
+    def address(value: Any, name: str) -> Any:
+        return value.get(name, kind.model.model_fields[name].default)
+
+    for path in kept:
+        changed = [name for name in kind.addresses if address(before, name) != address(after, name)]
+        if changed:
+            have = "has" if len(changed) == 1 else "have"
+            yield Fault(path, f"must be given again, because {' and '.join(changed)} {have} changed")
 
 
 def _marked(value: Any, path: str = "") -> set[str]:

@@ -3,7 +3,7 @@
 An opened value is plain JSON with a `SecretStr` for each secret.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pydantic import SecretStr
@@ -97,6 +97,19 @@ def restore_secrets(value: Any, stored: Any, *, add_missing: bool = False) -> An
             for index, item in enumerate(value)
         ]
     return value
+
+
+def kept_secrets(value: Any, restored: Any, path: _Path = ()) -> Iterator[str]:
+    """Yield the paths of the secrets in `restored` that `restore_secrets` has taken from the stored value."""
+    if isinstance(restored, SecretStr):
+        if value is None or value == MARK:
+            yield _dotted(path)
+    elif isinstance(restored, dict) and isinstance(value, dict):
+        for key, item in restored.items():
+            yield from kept_secrets(value.get(key), item, (*path, key))
+    elif isinstance(restored, list):
+        for index, item in enumerate(restored):
+            yield from kept_secrets(value[index], item, (*path, index))
 
 
 def _is_secret(item: Any) -> bool:

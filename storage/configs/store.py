@@ -20,7 +20,7 @@ from storage.configs.kinds.base import ConfigKind, ConfigModel
 from storage.configs.references import may_name, references
 from storage.configs.rows import ConfigFilter, ConfigKey, ConfigOrder, ListedConfig, Revision
 from storage.configs.rules import DEFAULT, Accepted, Check, Fault, Rules, typed_value
-from storage.configs.secrets import decrypt_secrets, mask_secrets, restore_secrets
+from storage.configs.secrets import decrypt_secrets, mask_secrets
 from storage.errors import ConfigNotFound, RevisionNotFound
 from storage.operators.audit import Origin
 from storage.postgres.database import Database
@@ -272,7 +272,7 @@ class ConfigStore:
         async with self._database.connection() as conn:
             newest = await rows.newest(conn, key)
             stored = None if newest is None else decrypt_secrets(self._rules.keyring, newest)[0]
-            judged = await self._rules.judge(conn, key, restore_secrets(value, stored))
+            judged = await self._rules.judge(conn, key, value, stored=stored)
         if wrong_name:
             return wrong_name if isinstance(judged, Accepted) else [*wrong_name, *judged]
         return judged

@@ -44,13 +44,11 @@ class Role(StrEnum):
     """What an operator may do. Each role includes the ones before it."""
 
     VIEWER = "viewer"
-    """Read configs, streams, jobs, the lists of webhooks, withdrawals and mismatches, and the audit log except for
-    changes of operators.
-    """
+    """Read what happens, but not the accounts of users, and the audit log except for changes of operators."""
     EDITOR = "editor"
-    """Change configs and jobs, read and replay webhooks, and export data of users."""
+    """Change configs and jobs, and read and change accounts of users and their money."""
     ADMIN = "admin"
-    """Manage operators, and read changes of operators in the audit log."""
+    """Manage operators, read changes of them in the audit log, read what users say, and erase users."""
 
     def includes(self, other: "Role") -> bool:
         order = list(Role)

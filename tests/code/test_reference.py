@@ -1,11 +1,13 @@
 """The pages of docs/reference are those that the code generates, and have each variable that is read."""
 
 import re
+from typing import get_args
 
 import pytest
 
 from deploy.reference.markdown import NONE, input_table, table, without_default
 from deploy.reference.pages import FOLDER, PAGES
+from storage.operators.audit import Action
 from tests.code.source_files import ROOT
 
 READERS = ("app/settings.py", "app/environment.py")
@@ -21,6 +23,13 @@ def test_each_variable_that_is_read_is_documented() -> None:
     read = {name for path in READERS for name in _READ.findall((ROOT / path).read_text())}
     assert len(read) > 30
     assert read <= set(re.findall(r"`([A-Z0-9_]+)`", PAGES["settings.md"]()))
+
+
+def test_each_action_of_the_audit_log_is_documented_once() -> None:
+    _, _, text = (ROOT / "docs/operating/operators.md").read_text().partition("| action | subject |\n|---|---|\n")
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    documented = [action for row in rows for action in re.findall(r"`([a-z_.]+)`", row.split("|")[1])]
+    assert sorted(documented) == sorted(get_args(Action))
 
 
 def test_a_default_in_words_is_split_from_the_meaning() -> None:

@@ -61,6 +61,13 @@ async def test_real_model_needs_no_key(services: Services):
     assert services.configs.exists(CONVERSATION, "default", "openai")
 
 
+async def test_the_key_of_a_real_model_is_not_sent_to_another_server(services: Services):
+    await seed(services.configs, _ENV | _OPENAI)
+    await seed(services.configs, _ENV | {"PARLEY_OPENAI_BASE_URL": "http://127.0.0.1:11434/v1"})
+    account = services.configs.get(VENDOR_ACCOUNTS, "default", "openai").value
+    assert (account.base_url, account.api_key) == ("http://127.0.0.1:11434/v1", None)
+
+
 async def test_real_model_is_a_strategy_once_the_environment_names_one(services: Services):
     await seed(services.configs, _ENV | _OPENAI)
     account = services.configs.get(VENDOR_ACCOUNTS, "default", "openai").value

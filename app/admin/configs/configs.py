@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
-from app.admin.configs.docs import DIFF, EDIT
+from app.admin.configs.docs import DELETE, DIFF, EDIT
 from app.admin.reasons import origin_with_reason
 from app.http.paging import Page, PageQuery, page_of
 from app.http.request.large_responses import LARGE_RESPONSE_ERRORS
@@ -18,10 +18,12 @@ from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Body, Path, Query
 from app.http.rows.replies import json_response
 from storage.configs.differences import ABSENT
+from storage.configs.edits import ABSENT_CONFIG
 from storage.configs.kinds import KINDS
 from storage.configs.rows import ConfigFilter, ConfigKey, ConfigOrder, ListedConfig, Revision, SortField
 from storage.configs.rules import Accepted, Fault
 from storage.errors import (
+    ConfigExists,
     ConfigKindNotFound,
     ConfigNotFound,
     RevisionNotActive,
@@ -348,11 +350,16 @@ def _author(call: Call) -> str:
 
 
 def _if_match(call: Call) -> int | None:
-    header = call.request.headers.get("If-Match")
+    """Return the revision that must be active, `ABSENT_CONFIG`, or `None` if there is no condition."""
+    header, absent = (call.request.headers.get(name) for name in ("If-Match", "If-None-Match"))
+    if absent is not None:
+        if absent.strip() != "*" or header is not None:
+            raise InvalidParameter("If-None-Match must be *, without If-Match")
+        return ABSENT_CONFIG
     if header is None:
         return None
     number = header.strip().strip('"')
-    if not (number.isascii() and number.isdecimal() and len(number) < 10):
+    if not (number.isascii() and number.isdecimal() and len(number) < 10 and int(number) > 0):
         raise InvalidParameter("If-Match must be the number of a revision")
     return int(number)
 
@@ -360,15 +367,16 @@ def _if_match(call: Call) -> int | None:
 _CONFIG = "/admin/api/configs/{app}/{kind}/{name}"
 
 
-_EDIT_ERRORS = (ConfigKindNotFound, RevisionNotActive, AppNotFound)
+_EDIT_ERRORS = (ConfigKindNotFound, RevisionNotActive, ConfigExists, AppNotFound)
 _READ_ERRORS = (ConfigKindNotFound, ConfigNotFound)
+_DELETE_ERRORS = (*_READ_ERRORS, RevisionNotActive, ConfigExists)
 
 CONFIG_ROUTES = [
     Endpoint("GET", "/admin/api/kinds", kinds, FOR_VIEWERS),
     Endpoint("GET", "/admin/api/configs", overview, FOR_VIEWERS, errors=(ConfigKindNotFound, UnknownApp)),
     Endpoint("GET", _CONFIG, read, FOR_VIEWERS, errors=(*_READ_ERRORS, RevisionNotFound)),
     Endpoint("PUT", _CONFIG, put, FOR_EDITORS, errors=_EDIT_ERRORS, docs=EDIT),
-    Endpoint("DELETE", _CONFIG, delete, FOR_EDITORS, errors=(*_READ_ERRORS, RevisionNotActive), docs=EDIT),
+    Endpoint("DELETE", _CONFIG, delete, FOR_EDITORS, errors=_DELETE_ERRORS, docs=DELETE),
     Endpoint("POST", f"{_CONFIG}/validate", validate, FOR_EDITORS, errors=(ConfigKindNotFound,)),
     Endpoint("GET", f"{_CONFIG}/revisions", revisions, FOR_VIEWERS, errors=_READ_ERRORS),
     Endpoint(

@@ -46,3 +46,6 @@ class ConfigKind(Generic[ConfigModel]):
     singleton: bool = False
     names: tuple[str, ...] = ()
     """The permitted names of its configs. Empty: any."""
+    addresses: tuple[str, ...] = ()
+    """The fields that decide where the secrets of a config, or what they sign, are sent. When one of them changes,
+    stored secrets are not kept. Empty: secrets are never sent."""

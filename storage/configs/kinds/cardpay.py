@@ -41,4 +41,4 @@ class CardPay(CallLimits):
     """Whether the debug endpoints, which pay with test cards, exist."""
 
 
-CARDPAY = ConfigKind("cardpay", "Card payments", CardPay)
+CARDPAY = ConfigKind("cardpay", "Card payments", CardPay, addresses=("base_url",))

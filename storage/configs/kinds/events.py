@@ -69,4 +69,4 @@ class Events(CallLimits):
         return self
 
 
-EVENTS = ConfigKind("events", "Event sink", Events)
+EVENTS = ConfigKind("events", "Event sink", Events, addresses=("url",))

@@ -61,4 +61,4 @@ class MailAccount(CallLimits):
         return self
 
 
-MAIL_ACCOUNTS = ConfigKind("mail_accounts", "Mail account", MailAccount)
+MAIL_ACCOUNTS = ConfigKind("mail_accounts", "Mail account", MailAccount, addresses=("host", "port", "tls"))

@@ -33,4 +33,4 @@ class Payouts(PayPalApp):
     """Limits on the amounts that users withdraw."""
 
 
-PAYOUTS = ConfigKind("payouts", "Payouts", Payouts)
+PAYOUTS = ConfigKind("payouts", "Payouts", Payouts, addresses=("base_url",))

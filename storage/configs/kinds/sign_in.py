@@ -106,4 +106,4 @@ PLATFORMS = (
 )
 """The ids of the third-party platforms."""
 
-SIGN_IN = ConfigKind("sign_in", "Sign-in platform", SignIn, names=PLATFORMS)
+SIGN_IN = ConfigKind("sign_in", "Sign-in platform", SignIn, names=PLATFORMS, addresses=("provider", "base_url"))

@@ -37,4 +37,4 @@ class Sms(CallLimits):
     """Seconds for which a code can be used."""
 
 
-SMS = ConfigKind("sms", "Text messages", Sms)
+SMS = ConfigKind("sms", "Text messages", Sms, addresses=("url",))

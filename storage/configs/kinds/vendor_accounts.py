@@ -44,4 +44,4 @@ class VendorAccount(CallLimits):
     without it, which takes one more call after each start of a process."""
 
 
-VENDOR_ACCOUNTS = ConfigKind("vendor_accounts", "Vendor account", VendorAccount)
+VENDOR_ACCOUNTS = ConfigKind("vendor_accounts", "Vendor account", VendorAccount, addresses=("platform", "base_url"))

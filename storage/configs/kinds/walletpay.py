@@ -55,4 +55,4 @@ class WalletPay(PayPalApp):
     last paid period. With 0, each renewal leaves a gap until its payment is read."""
 
 
-WALLETPAY = ConfigKind("walletpay", "Wallet payments", WalletPay)
+WALLETPAY = ConfigKind("walletpay", "Wallet payments", WalletPay, addresses=("base_url",))

@@ -1,5 +1,6 @@
 """The admin API for configs."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -225,6 +226,20 @@ async def test_only_the_expected_revision_is_replaced(operator):
     assert (await operator("GET", VOICE)).body["revision"] == 2
 
 
+async def test_a_new_config_replaces_none_that_another_operator_has_made(operator):
+    rivals = await asyncio.gather(*(operator.put(VOICE, {"account": name}, If_None_Match="*") for name in "abc"))
+    assert sorted(answer.status for answer in rivals) == [200, 412, 412]
+    message = "invalid_operation: If-None-Match does not allow to replace a config"
+    assert {answer.error for answer in rivals if answer.status == 412} == {(412, message)}
+    restored = await operator("POST", f"{VOICE}/rollback", {"revision": 1}, If_None_Match="*")
+    assert restored.error == (412, message)
+    assert (await operator("GET", VOICE)).body["revision"] == 1
+    await operator("DELETE", VOICE)
+    assert (await operator("POST", f"{VOICE}/rollback", {"revision": 1}, If_None_Match="*")).status == 200
+    await operator("DELETE", VOICE)
+    assert (await operator.put(VOICE, {"account": "d"}, If_None_Match="*")).body["revision"] == 5
+
+
 async def test_validation_reports_every_fault_and_writes_nothing(operator):
     bad = {"speed": 9, "waits": {"between_s": 0}, "extra": 1}
     answer = await operator("POST", f"{VOICE}/validate", {"value": bad})
@@ -304,6 +319,9 @@ async def test_missing_records_are_not_found(operator, method, path):
         ("GET", f"{VOICE}/revisions?size=0", {}, "size"),
         ("POST", f"{VOICE}/rollback", {}, "revision"),
         ("PUT", VOICE, {"If_Match": "newest"}, "If-Match"),
+        ("PUT", VOICE, {"If_Match": "0"}, "If-Match"),
+        ("PUT", VOICE, {"If_None_Match": '"1"'}, "If-None-Match"),
+        ("PUT", VOICE, {"If_None_Match": "*", "If_Match": "1"}, "If-None-Match"),
         ("PUT", VOICE, {"X_Admin_Author": "a" * 65}, "X-Admin-Author"),
         ("PUT", VOICE, {"X_Admin_Author": "a\tb"}, "X-Admin-Author"),
     ],

@@ -92,6 +92,16 @@ async def test_exported_files_contain_no_secrets_and_state_this(configs, folder,
     assert all("sk-from-env" not in path.read_text() for path in (tmp_path / "out").rglob("*.yaml"))
 
 
+async def test_a_secret_that_a_file_leaves_out_is_not_kept_for_another_address(configs, folder):
+    await import_configs(configs, folder)
+    write(folder, ACCOUNT, "platform: vendor_b_llm\nbase_url: https://there.example\n")
+    with pytest.raises(InvalidParameter) as refused:
+        await import_configs(configs, folder)
+    assert refused.value.what == f"{ACCOUNT}: api_key must be given again, because base_url has changed"
+    write(folder, ACCOUNT, "platform: vendor_b_llm\nbase_url: https://there.example\napi_key: {env: VENDOR_KEY}\n")
+    assert (await import_configs(configs, folder))["default/vendor_accounts/main"] == "changed base_url"
+
+
 async def test_lists_of_keys_keep_their_secrets_through_a_round_trip(configs, folder, tmp_path):
     keys = "sign_keys:\n- {id: a, key: {env: VENDOR_KEY}}\n- {id: b, key: {env: VENDOR_KEY}}\n"
     write(folder, "default/auth/default.yaml", keys)
@@ -101,6 +111,14 @@ async def test_lists_of_keys_keep_their_secrets_through_a_round_trip(configs, fo
     auth = (out / "default/auth/default.yaml").read_text()
     assert "not exported: sign_keys[0].key, sign_keys[1].key." in auth
     assert set((await import_configs(configs, out)).values()) == {"unchanged"}
+
+
+async def test_free_options_that_look_like_a_secret_are_kept_like_one(configs, folder):
+    options = "account: main\noptions: {extra: {style: {secret: true}}}\n"
+    write(folder, "default/speech/s.yaml", options)
+    await import_configs(configs, folder)
+    write(folder, "default/speech/s.yaml", "account: main\noptions: {extra: {}}\n")
+    assert (await import_configs(configs, folder))["default/speech/s"] == "unchanged"
 
 
 async def test_a_file_that_belongs_to_no_config_is_reported(configs, folder, tmp_path):

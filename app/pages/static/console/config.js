@@ -4,7 +4,7 @@ import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { configPath, read, write } from "./api.js";
 import { orderHref, State } from "./configs.js";
 import { DeleteConfig } from "./delete_config.js";
-import { draftOf, forgetDraft, keepDraft, takeCopy } from "./drafts.js";
+import { draftOf, forgetDraft, keepDraft } from "./drafts.js";
 import { Form } from "./form.js";
 import { History } from "./history.js";
 import { JsonEditor } from "./json_editor.js";
@@ -43,24 +43,20 @@ export function Config({ route, canEdit }) {
     <${Editor} key=${`${app}/${kind}/${name}/${found.config.revision}`} canEdit=${canEdit} find=${route.query.find} ...${found} onDone=${(text) => setDone({ text })} />`}<//>`;
 }
 
-/** Returns the value before any edit in this page: the draft of this tab, a value that is copied from another app, or the stored one. */
+/** Returns the value that is edited. It begins as the draft of this tab, or as the stored value. */
 function useValue(kind, config) {
-  const [first] = useState(() => {
-    const draft = draftOf(config);
-    const copied = takeCopy();
-    return { draft, value: draft?.value ?? (config.isNew ? copied : null) ?? config.value };
-  });
-  const [value, setValue] = useState(first.value);
-  const [draft, setDraft] = useState(first.draft);
+  const [draft, setDraft] = useState(() => draftOf(config));
+  const [value, setValue] = useState(draft?.value ?? config.value);
   const changes = differencesOf(config.value, value);
   const isChanged = changes.length > 0;
-  const begun = useRef(first.draft?.revision ?? config.revision);
+  const begun = useRef({ revision: draft?.revision ?? config.revision, from: draft?.from });
   useEffect(() => {
-    if (isChanged) keepDraft(config, begun.current, withoutSecrets(kind.schema, kind.schema.$defs ?? {}, value, config.value));
+    if (isChanged) keepDraft(config, { ...begun.current, value: withoutSecrets(kind.schema, kind.schema.$defs ?? {}, value, config.value) });
     else forgetDraft(config);
   }, [value]);
   const discard = () => {
     forgetDraft(config);
+    begun.current = { revision: config.revision };
     setDraft(null);
     setValue(config.value);
   };
@@ -113,7 +109,7 @@ function Editor({ kind, config, canEdit, find, onDone }) {
     <header class="head">
       <h1>${kind.singleton ? kind.title : config.name}</h1>
       ${!config.isNew && html`<${State} row=${config} />`}
-      <div class="actions"><${Transfer} config=${config} value=${value} canEdit=${canEdit} onImport=${replace} />
+      <div class="actions"><${Transfer} kind=${kind} config=${config} value=${value} canEdit=${canEdit} onImport=${replace} />
         ${canEdit && !config.isNew && html`<${DeleteConfig} config=${config} onDone=${(done) => (forgetDraft(config), onDone(() => done))} />`}</div>
     </header>
     <${Notices} ...${{ config, canEdit, draft, judged, tab }} onDiscard=${() => (discard(), setReplaced(replaced + 1))} />
@@ -122,7 +118,8 @@ function Editor({ kind, config, canEdit, find, onDone }) {
         aria-current=${id === tab ? "true" : null} onClick=${() => setTab(id)}>${id === "try" ? TEXTS.trial.tab : texts[id]}</button>`)}
     </nav>
     <div key=${`${tab} ${replaced}`}>${views[tab]()}</div>
-    ${canEdit && tab !== "history" && html`<${Save} ...${{ config, value, changes, judged, broken }} onSaved=${() => (forgetDraft(config), onDone((saved) => texts.saved(saved.revision)))} />`}</div>`;
+    ${canEdit && tab !== "history" && html`<${Save} ...${{ config, value, changes, judged, broken }} onReload=${() => onDone(() => forms.reloaded)}
+      onSaved=${() => (forgetDraft(config), onDone((saved) => texts.saved(saved.revision)))} />`}</div>`;
 }
 
 /** What one must know before one edits: faults, warnings, the draft, and what else decides. */
@@ -132,8 +129,8 @@ function Notices({ config, canEdit, draft, judged, tab, onDiscard }) {
     ${!canEdit && html`<p class="muted">${texts.readOnly}</p>`}
     ${config.isDeleted && html`<${Note} tone="waiting">${forms.deleted}<//>`}
     ${STRATEGIES.includes(config.kind) && html`<p class="lead below">${forms.orderLead} <a href=${orderHref(config.app)}>${forms.order}</a></p>`}
-    ${draft && html`<${Note} tone="waiting" title=${forms.draft}>
-      ${draft.revision !== config.revision && html`<p>${forms.draftOld(config.revision)}</p>`}<p>${forms.draftSecrets}</p>
+    ${draft && html`<${Note} tone="waiting" title=${draft.from ? forms.copied(draft.from) : forms.draft}>
+      ${(draft.revision ?? config.revision) !== config.revision && html`<p>${forms.draftOld(config.revision)}</p>`}<p>${forms.draftSecrets}</p>
       <button type="button" class="quiet small" onClick=${onDiscard}>${forms.discard}</button><//>`}
     ${tab !== "json" && html`<${Faults} judged=${{ errors: judged.errors.filter(({ path }) => path === ""), warnings: judged.warnings }} />`}`;
 }

@@ -1,9 +1,8 @@
-// Values that are not saved yet, which the browser tab keeps: drafts of configs, and a copy on its way to another app.
+// Drafts of configs: values that are not saved yet, which the browser tab keeps.
 
 import { configPath } from "./api.js";
 
 const DRAFT = "parley-draft:";
-const COPIED = "parley-copied-config";
 
 const parsed = (text) => {
   try {
@@ -13,13 +12,13 @@ const parsed = (text) => {
   }
 };
 
-/** Returns the draft `{revision, value}` of a config, or null. */
+/** Returns the draft `{revision, value, from}` of a config, or null. A copy has the app that it is `from`, and no `revision`. */
 export const draftOf = (key) => parsed(sessionStorage.getItem(DRAFT + configPath(key)));
 
-/** Keeps a draft that was begun from `revision`. It must not contain secrets. */
-export function keepDraft(key, revision, value) {
+/** Keeps a draft that was begun from its `revision`. It must not contain secrets. */
+export function keepDraft(key, draft) {
   try {
-    sessionStorage.setItem(DRAFT + configPath(key), JSON.stringify({ revision, value }));
+    sessionStorage.setItem(DRAFT + configPath(key), JSON.stringify(draft));
   } catch {
     // The storage is full or blocked: the draft is in memory only.
   }
@@ -32,12 +31,3 @@ export const allDrafts = () => Object.keys(sessionStorage).filter((key) => key.s
 });
 
 export const forgetDraft = (key) => sessionStorage.removeItem(DRAFT + configPath(key));
-
-export const keepCopy = (value) => sessionStorage.setItem(COPIED, JSON.stringify(value));
-
-/** Returns the copied value, once, or null. */
-export function takeCopy() {
-  const copied = parsed(sessionStorage.getItem(COPIED));
-  sessionStorage.removeItem(COPIED);
-  return copied;
-}

@@ -2,6 +2,7 @@
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { configPath, read, write } from "./api.js";
+import { ifUnchanged, isConflict } from "./conditions.js";
 import { dateOf } from "./formats.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Table } from "./table.js";
@@ -60,12 +61,11 @@ function Restore({ config, revision, onRestored, onClose }) {
   useEffect(() => dialog.current.showModal(), []);
   const submit = async (event) => {
     event.preventDefault();
-    const headers = config.isDeleted ? {} : { "If-Match": String(config.revision) };
     try {
-      await write("POST", `${configPath(config)}/rollback`, { revision, comment: why.trim() }, headers);
+      await write("POST", `${configPath(config)}/rollback`, { revision, comment: why.trim() }, ifUnchanged(config));
       onRestored(revision);
     } catch (failure) {
-      setError(failure.message);
+      setError(isConflict(failure) ? `${TEXTS.configForm.conflict} ${restoring.again}` : failure.message);
     }
   };
   const isSame = state.value?.changes.length === 0 && !config.isDeleted;

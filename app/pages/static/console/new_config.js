@@ -3,6 +3,7 @@
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { Action } from "./action.js";
 import { configPath, read, write } from "./api.js";
+import { IF_ABSENT, isConflict } from "./conditions.js";
 import { go } from "./route.js";
 import { TEXTS } from "./texts.js";
 
@@ -20,7 +21,10 @@ export function NewApp({ apps }) {
   const make = async ({ values }) => {
     const key = appKey(values.id.trim());
     if (apps.includes(key.app)) throw new Error(texts.appExists(key.app));
-    await write("PUT", configPath(key), { value: { title: values.title.trim(), currency: values.currency.trim() }, comment: texts.newApp });
+    const value = { title: values.title.trim(), currency: values.currency.trim() };
+    await write("PUT", configPath(key), { value, comment: texts.newApp }, IF_ABSENT).catch((error) => {
+      throw isConflict(error) ? new Error(texts.appExists(key.app)) : error;
+    });
     return key;
   };
   const open = (key) => go(["configs", key.app, key.kind, key.name]);

@@ -2,6 +2,7 @@
 
 import { html, useState } from "../vendor/preact.js";
 import { configPath, write } from "./api.js";
+import { ifUnchanged, isConflict } from "./conditions.js";
 import { Changes } from "./history.js";
 import { Note } from "./parts.js";
 import { TEXTS } from "./texts.js";
@@ -16,19 +17,19 @@ export const Faults = ({ judged }) => html`
   ${judged.errors.length > 0 && html`<${Note} tone="bad" title=${forms.errors}><${Listed} faults=${judged.errors} /><//>`}
   ${judged.warnings.length > 0 && html`<${Note} tone="waiting" title=${forms.warnings}><${Listed} faults=${judged.warnings} /><//>`}`;
 
-export function Save({ config, value, changes, judged, broken, onSaved }) {
+/** `onReload`: shows the config as it is stored now. The draft remains. */
+export function Save({ config, value, changes, judged, broken, onSaved, onReload }) {
   const [reviewing, setReviewing] = useState(false);
   const [comment, setComment] = useState("");
-  const [error, setError] = useState("");
+  const [failure, setFailure] = useState(null);
   const save = async (event) => {
     event.preventDefault();
-    setError("");
-    const headers = config.isNew ? {} : { "If-Match": String(config.revision) };
+    setFailure(null);
     try {
-      await write("PUT", configPath(config), { value, comment }, headers);
+      await write("PUT", configPath(config), { value, comment }, ifUnchanged(config));
       onSaved();
-    } catch (failure) {
-      setError(failure.message);
+    } catch (error) {
+      setFailure(error);
     }
   };
   const nothing = !changes.length && !config.isNew;
@@ -38,7 +39,9 @@ export function Save({ config, value, changes, judged, broken, onSaved }) {
       ${why && html`<span class="muted">${why}</span>`}</div>`;
   const refused = judged.errors.length > 0;
   return html`<section aria-labelledby="changes" ref=${showIt}><h2 id="changes">${texts.changes}</h2><${Changes} changes=${changes} /><${Faults} judged=${judged} /></section>
-    ${error && html`<p class="error" role="alert">${error}</p>`}
+    ${failure && html`<div ref=${showIt}>${isConflict(failure)
+      ? html`<${Note} tone="bad" title=${forms.conflict}><p>${forms.keptAsDraft}</p><button type="button" class="quiet small" onClick=${onReload}>${forms.reload}</button><//>`
+      : html`<p class="error" role="alert">${failure.message}</p>`}</div>`}
     <form class="bar" onSubmit=${save}>
       <label>${texts.comment}<input maxlength="500" value=${comment} onInput=${(event) => setComment(event.currentTarget.value)} /></label>
       <button disabled=${refused}>${texts.save}</button>

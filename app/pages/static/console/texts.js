@@ -86,6 +86,7 @@ export const TEXTS = {
     download: "Export",
     upload: "Import",
     copy: "Copy to another app",
+    replaceDraft: (app) => `You have an unsaved draft of this config in the app ${app}. Replace it with this copy?`,
     compare: "Compare with the current revision",
     deleted: "deleted",
     readOnly: "Your role may read this, but not change it.",

@@ -19,12 +19,14 @@ export const CONFIG_TEXTS = {
     warnings: "Probable mistakes", errors: "What the server would refuse", value: "value", line: (number) => `Line ${number}`, jsonGood: "The JSON is valid, and the server accepts it.",
     mustBeObject: "must be an object: it begins with {", brokenJson: "Correct the JSON before you review the changes.", refused: "The server would refuse this. Correct what is named above.",
     draft: "This is your unsaved draft, which this browser tab has kept.", draftOld: (revision) => `Revision ${revision} was saved after this draft was begun. The review shows everything that your draft would change in it.`,
+    copied: (app) => `Copied from the app ${app}, and not saved yet`,
+    conflict: "Somebody else has saved this config in the meantime.", keptAsDraft: "Yours was not saved, but is kept as a draft.", reload: "Show what was saved", reloaded: "This is what was saved, and your draft on top of it.",
     draftSecrets: "Secrets are not kept in drafts: type them again.", discard: "Discard the draft", deleted: "This config was deleted. Restore a revision from its history, or save a new value.",
   },
   restore: {
     title: (revision) => `Restore revision ${revision}`, text: (revision) => `The values of revision ${revision} become active again, as a new revision. The current revision stays in the history.`,
     same: (revision) => `Revision ${revision} has the same values as the current one. There is nothing to restore.`, all: "The config is deleted now. All values of the revision come back.",
-    changes: "What changes", compared: (revision) => `From revision ${revision} to the current one`, reason: "Why", done: (revision) => `Revision ${revision} was restored.`, current: "Current", newest: "Newest revisions", older: "Older revisions",
+    changes: "What changes", compared: (revision) => `From revision ${revision} to the current one`, reason: "Why", done: (revision) => `Revision ${revision} was restored.`, current: "Current", again: "Close this, open the config again, and look at its history.", newest: "Newest revisions", older: "Older revisions",
   },
   deletion: {
     title: "Delete", text: "Requests and configs that name this config fail from now on. Its revisions are kept: it can be restored from its history.", app: "The app, and all that its clients do, stops working immediately.",

@@ -3,14 +3,16 @@
 import { html } from "../vendor/preact.js";
 import { read } from "./api.js";
 import { configHref } from "./configs.js";
-import { keepCopy } from "./drafts.js";
+import { draftOf, keepDraft } from "./drafts.js";
 import { useLoaded } from "./loading.js";
+import { withoutSecrets } from "./schema.js";
 import { download } from "./table.js";
 import { TEXTS } from "./texts.js";
 
 const texts = TEXTS.config;
 
-export function Transfer({ config, value, canEdit, onImport }) {
+export function Transfer({ kind, config, value, canEdit, onImport }) {
+  const plain = () => withoutSecrets(kind.schema, kind.schema.$defs ?? {}, value, config.value);
   const apps = useLoaded(() => read("/configs", { kind: "apps" }), []);
   const others = (apps.value?.configs ?? []).map((row) => row.app).filter((app) => app !== config.app);
   const upload = async (event) => {
@@ -23,13 +25,14 @@ export function Transfer({ config, value, canEdit, onImport }) {
   };
   const copy = (event) => {
     const target = { ...config, app: event.currentTarget.value };
-    if (!target.app) return;
-    keepCopy(value);
+    event.currentTarget.value = "";
+    if (!target.app || (draftOf(target) && !confirm(texts.replaceDraft(target.app)))) return;
+    keepDraft(target, { value: plain(), from: config.app });
     location.hash = configHref(target);
   };
   const name = `${config.app}-${config.kind}-${config.name}.json`;
-  return html`<button class="quiet small" onClick=${() => download(name, "application/json", JSON.stringify(value, null, 2))}>${texts.download}</button>
+  return html`<button class="quiet small" onClick=${() => download(name, "application/json", JSON.stringify(plain(), null, 2))}>${texts.download}</button>
     ${canEdit && html`<label class="upload">${texts.upload}<input type="file" accept="application/json" onChange=${upload} /></label>`}
     ${canEdit && others.length > 0 && html`<select aria-label=${texts.copy} onChange=${copy}>
-      <option value="">${texts.copy}</option>${others.map((app) => html`<option key=${app}>${app}</option>`)}</select>`}`;
+      <option value="">${texts.copy}</option>${others.map((app) => html`<option key=${app} value=${app}>${app}</option>`)}</select>`}`;
 }
