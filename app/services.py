@@ -191,7 +191,18 @@ async def open_services(settings: Settings, *, process: str | None = None) -> As
         speech_cache = SpeechCache(valkey)
         flights = Flights(speech_cache)
         resources = Resources(
-            database, objects, strategies, valkey, speech_cache, flights, heartbeat, turns, converter, clock, traces
+            database,
+            objects,
+            strategies,
+            valkey,
+            speech_cache,
+            flights,
+            heartbeat,
+            turns,
+            converter,
+            clock,
+            traces,
+            tells_config_faults=settings.development,
         )
         control = AdmissionControl(resources, supervisor, admissions, relay)
         taking_over = open_takeovers(resources, supervisor, admissions, control, configs)
