@@ -173,6 +173,17 @@ async def test_invalid_variable_is_named_in_one_line(tmp_path: Path):
         assert local.lines == [f"parley: {next(iter(given))}{' ' if fault.startswith('must') else ': '}{fault}"]
 
 
+async def test_the_settings_of_a_deployment_are_refused_before_anything_is_written(
+    tmp_path: Path, database_url: str
+):
+    given = {"PARLEY_ENV": "production", "DATABASE_URL": database_url, "REDIS_URL": "redis://127.0.0.1:1"}
+    async with command("deploy.local", **_environment(tmp_path, **given)) as local:
+        assert await local.end() == 2
+    refused = "parley: PARLEY_ENV is production, but make run is for development: see docs/operating/install.md"
+    assert local.lines == [refused]
+    assert not (tmp_path / "data").exists()
+
+
 async def test_secrets_are_stored_in_a_file_that_only_the_owner_reads(tmp_path: Path):
     env = _environment(tmp_path)
     with closing(socket.create_server(("127.0.0.1", int(env["PORT"])))):
