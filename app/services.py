@@ -94,7 +94,7 @@ class Services(Stores):
         """Return the checks of `/readyz` by name. A check raises an error if its part is not ready."""
         return {
             "postgres": self.database.ping,
-            "valkey": self.valkey.ping,
+            "valkey": self.heartbeat.check_valkey,
             "configs": self.configs.ping,
             "secrets": self.configs.check_secrets,
             "objects": self.objects.ping,
