@@ -5,6 +5,7 @@ import re
 import shlex
 import signal
 import socket
+import sys
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -118,6 +119,14 @@ async def _printed_commands_work_in_another_folder(local: Command, tmp_path: Pat
     assert outputs[1].count(".") == 2, "a JWT"
 
 
+async def _the_doctor_finds_nothing_broken(tmp_path: Path) -> None:
+    parts = " ".join(f"--only {part}" for part in ("database", "secrets", "vendors", "mail", "webhooks"))
+    shell = f". {tmp_path}/data/env && {sys.executable} -m app doctor {parts}"
+    process = await asyncio.create_subprocess_shell(shell, stdout=asyncio.subprocess.PIPE)
+    output, _ = await process.communicate()
+    assert (process.returncode, "broken " in output.decode()) == (0, False), output.decode()
+
+
 async def _no_process_remains_after_a_kill(local: Command) -> None:
     processes = local.descendants()
     assert len(processes) > 3
@@ -133,6 +142,7 @@ async def test_users_survive_ctrl_c_and_no_process_remains_after_it_or_a_kill(tm
         await _anybody_can_sign_in_at_every_third_party(url)
         await _second_instance_is_refused(tmp_path)
         await _printed_commands_work_in_another_folder(local, tmp_path)
+        await _the_doctor_finds_nothing_broken(tmp_path)
         first, processes = _user(local.lines), local.descendants()
         local.process.send_signal(signal.SIGINT)
         assert await local.end() == 0
