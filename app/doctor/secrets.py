@@ -23,6 +23,8 @@ async def check(here: Surroundings) -> AsyncIterator[Finding]:
     yield _admin_token(here.settings.admin_token.get_secret_value())
     yield _master_key(here)
     yield _environment(here)
+    for name, nearest in here.settings.unknown_variables:
+        yield _unknown(name, nearest)
     for finding in unchecked(CONFIGS, here, ()) if here.configs is None else _configs(here.configs):
         yield finding
 
@@ -71,6 +73,15 @@ def _environment(here: Surroundings) -> Finding:
         f"development, at {here.settings.public_url}",
         why="anybody can read the codes of emails and confirm payments under /dev",
         fix="set PARLEY_ENV=production",
+    )
+
+
+def _unknown(name: str, nearest: str | None) -> Finding:
+    return AREA.doubtful(
+        name,
+        "nothing reads it",
+        why="what it should set has its default",
+        fix="remove it" if nearest is None else f"correct its name: {nearest}",
     )
 
 

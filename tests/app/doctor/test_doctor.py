@@ -323,6 +323,16 @@ async def test_the_report_is_printed_as_json_and_kept_for_the_console(guest: Ser
         assert (await answer.json())["report"] == report
 
 
+async def test_a_strict_command_ends_with_3_if_something_is_doubtful(doctor: Doctor) -> None:
+    env = server_env(doctor.server.services.settings, PARLEY_METRIC_PORT="9000")
+    only = "--only", "secrets"
+    code, out, _ = await run("app", "doctor", *only, env=env)
+    strict, _, _ = await run("app", "doctor", *only, "--strict", env=env)
+    assert (code, strict) == (0, 3)
+    assert "PARLEY_METRIC_PORT: nothing reads it" in out
+    assert "fix: correct its name: PARLEY_METRICS_PORT" in out
+
+
 async def test_a_command_without_settings_says_which(doctor: Doctor) -> None:
     env = {name: text for name, text in server_env(doctor.server.services.settings).items() if name != "REDIS_URL"}
     code, _, errors = await run("app", "doctor", env=env)
