@@ -10,6 +10,7 @@ from app.commands.exit_codes import DOUBTFUL, FAILED
 from app.doctor.checks import CHECKS, examine, store
 from app.doctor.findings import as_text
 from app.doctor.surroundings import Surroundings
+from app.observing.logs import STDERR
 from app.observing.logs import configure as configure_logs
 from app.settings import Settings
 from storage.operators.doctor_reports import Report, State
@@ -34,7 +35,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     env = os.environ  # noqa: TID251 - an entry point
-    configure_logs(level="error")
+    configure_logs(level="error", output=STDERR)
     report = asyncio.run(_run(Surroundings(Settings.from_env(env)), args.only))
     sys.stdout.write(f"{dumps(report.model_dump(mode='json')).decode()}\n" if args.json else as_text(report))
     match report.state:

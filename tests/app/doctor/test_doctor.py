@@ -250,7 +250,7 @@ async def test_configs_that_one_of_two_keys_decrypts_are_checked_and_the_others_
     key = point(findings, "PARLEY_MASTER_KEY")
     assert (key.state, key.seen) == (
         BROKEN,
-        "it lacks the key of this deployment, which 1 configs need: default/vendor_accounts/new",
+        "it lacks the key that 1 configs need: default/vendor_accounts/new",
     )
     assert "used by default/vendor_accounts/old" in point(findings, "http://127.0.0.1:1").seen
     left_out = [finding for finding in findings if finding.point == "not checked"]
@@ -321,6 +321,16 @@ async def test_the_report_is_printed_as_json_and_kept_for_the_console(guest: Ser
     assert {finding["area"] for finding in report["findings"]} >= {"postgres", "valkey", "objects", "proxy"}
     async with server.http.get(url, headers=headers) as answer:
         assert (await answer.json())["report"] == report
+
+
+async def test_a_report_for_programs_has_no_other_lines(doctor: Doctor) -> None:
+    await put(doctor.server, "vendor_accounts", "locked", {"platform": "openai", "api_key": "sk-a"})
+    env = server_env(doctor.server.services.settings, PARLEY_MASTER_KEY=MASTER_KEY[::-1])
+    code, out, errors = await run("app", "doctor", "--json", "--only", "vendors", env=env)
+    (found,) = loads(out.encode())["findings"]
+    assert (code, found["point"]) == (1, "not checked")
+    assert "default/vendor_accounts/locked" in found["seen"]
+    assert '"event":"config.broken"' in errors
 
 
 async def test_a_strict_command_ends_with_3_if_something_is_doubtful(doctor: Doctor) -> None:
