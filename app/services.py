@@ -156,7 +156,7 @@ async def open_services(settings: Settings, *, process: str | None = None) -> As
     """Open all services for the duration of the block. `process`: the id of this process, if it has one already."""
     async with AsyncExitStack() as stack:
         _warn_about_variables(settings)
-        stores = await stack.enter_async_context(open_stores(settings))
+        stores = await stack.enter_async_context(open_stores(settings, of_process=True))
         database, valkey, configs, clock = stores.database, stores.valkey, stores.configs, stores.clock
         objects = await _objects(stack, stores)
         http = await stack.enter_async_context(
