@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from app.admin.area import FOR_VIEWERS
-from app.http.paging import Page, PageQuery, page_of
+from app.http.paging import Page, SortedQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Query
 from storage.configs.kinds import KINDS
@@ -19,7 +19,7 @@ from streams.wire.model import Model, Moment, QueryInt
 _SUBJECTS = f"one of {', '.join(sorted(SUBJECTS))}"
 
 
-class AuditQuery(PageQuery[QueryInt]):
+class AuditQuery(SortedQuery[QueryInt]):
     app: str | None = None
     """List only changes of this app."""
     actor: str | None = None
@@ -89,7 +89,9 @@ async def list_audit(call: Call, query: Query[AuditQuery]) -> AuditReply:
         of_operators=None if is_admin else False,
     )
     found = await call.services.reads.read(
-        lambda conn: audit.entries(conn, filters, before_id=query.before, limit=query.size + 1)
+        lambda conn: audit.entries(
+            conn, filters, oldest_first=query.oldest_first, before_id=query.before, limit=query.size + 1
+        )
     )
     entries, further = page_of(found, query.size, lambda entry: entry.audit_id)
     return AuditReply(next=further, changes=[audit_row(entry) for entry in entries])

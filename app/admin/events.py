@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
-from app.http.paging import Page, PageQuery, page_of
+from app.http.paging import Page, SortedQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Body, Path, Query
 from app.http.rows.transactions import Transaction
@@ -52,7 +52,7 @@ class SinkPath(Model):
     """Name of a config of kind `events`."""
 
 
-class EventQuery(PageQuery[QueryInt]):
+class EventQuery(SortedQuery[QueryInt]):
     app: str | None = None
     """List only events of this app."""
     sink: str | None = None
@@ -127,7 +127,9 @@ async def list_events(call: Call, query: Query[EventQuery]) -> EventList:
     """
     which = Filter(query.app, query.sink, query.status)
     found = await call.services.reads.read(
-        lambda conn: event_queue.listed(conn, which, before=query.before, size=query.size + 1)
+        lambda conn: event_queue.listed(
+            conn, which, oldest_first=query.oldest_first, before=query.before, size=query.size + 1
+        )
     )
     page, further = page_of(found, query.size, lambda event: event.position)
     return EventList(next=further, events=[_row(event) for event in page])

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
 from app.admin.reasons import origin_with_reason
-from app.http.paging import Page, PageQuery, page_of
+from app.http.paging import Page, SortedQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Body, Path, Query
 from app.http.rows.replies import Empty
@@ -91,11 +91,9 @@ class HeldFilter(Model):
     """List only jobs of this app."""
 
 
-class HeldQuery(PageQuery[QueryInt], HeldFilter):
+class HeldQuery(SortedQuery[QueryInt], HeldFilter):
     group: str | None = Field(default=None, max_length=100)
     """List only jobs of this group of failures."""
-    sort: Literal["created", "-created"] = "-created"
-    """`created`: the oldest first. `-created`: the newest first."""
 
 
 class UsedConfig(Model):
@@ -210,7 +208,7 @@ async def list_held(call: Call, query: Query[HeldQuery]) -> HeldReply:
     which = Filter(query.job, query.app, query.error, query.group)
     async with call.services.database.connection() as conn:
         found = await held_jobs.page(
-            conn, which, oldest_first=query.sort == "created", before=query.before, size=query.size + 1
+            conn, which, oldest_first=query.oldest_first, before=query.before, size=query.size + 1
         )
     if not found and query.job is not None and query.job not in jobs.tasks():
         raise JobUnknown(query.job)

@@ -169,12 +169,11 @@ def _cost(services: Services, stored: Figures) -> list[SpentRow]:
 
 def _of_stored(stored: Figures) -> dict[str, Any]:
     waiting = [job for job in stored.jobs if job.status == "todo"]
-    taken = stored.taken
     return {
         "jobs_waiting": sum(job.count for job in waiting),
         "jobs_held": sum(job.count for job in stored.jobs if job.status == "failed"),
         "oldest_job_s": round(max((job.oldest_s for job in waiting), default=0.0), 1),
-        "money": [MoneyRow(currency=row.currency, payments=row.payments, amount=row.amount) for row in taken],
+        "money": [MoneyRow(currency=row.currency, payments=row.payments, amount=row.amount) for row in stored.sold],
         "changes": [audit_row(change) for change in stored.changes],
     }
 

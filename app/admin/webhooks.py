@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
-from app.http.paging import IdCursor, Page, PageQuery, page_of
+from app.http.paging import IdCursor, Page, SortedQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Path, Query
 from app.http.rows.replies import Empty
@@ -25,7 +25,7 @@ class WebhookPath(Model):
     """A stored webhook."""
 
 
-class WebhookQuery(PageQuery[IdCursor]):
+class WebhookQuery(SortedQuery[IdCursor]):
     app: str | None = None
     """List only webhooks of this app."""
     source: str | None = None
@@ -119,7 +119,9 @@ def admin_webhook_routes(sources: Sequence[str]) -> list[Endpoint]:
         """
         which = Filter(query.app, query.source, query.status)
         found = await call.services.reads.read(
-            lambda conn: inbox.listed(conn, which, before=query.before, size=query.size + 1)
+            lambda conn: inbox.listed(
+                conn, which, oldest_first=query.oldest_first, before=query.before, size=query.size + 1
+            )
         )
         if not found and query.source is not None and query.source not in sources:
             raise InvalidParameter(f"source must be one of {', '.join(sources)}")

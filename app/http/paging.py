@@ -1,10 +1,11 @@
 """Pages of lists: one style for all lists of which the interface does not fix another.
 
-A list begins with its newest entry. The reply to one page has `next` if there are further entries.
+A list begins with its newest entry, unless its query says otherwise. The reply to one page has `next` if there are
+further entries.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Generic, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
 
@@ -22,6 +23,17 @@ class PageQuery(Model, Generic[Cursor]):
     """`next` of the page before this one; absent: the first page."""
     size: QueryInt = Field(default=20, ge=1, le=100)
     """Maximum number of entries."""
+
+
+class SortedQuery(PageQuery[Cursor], Generic[Cursor]):
+    """The page of a list that can also begin with its oldest entry."""
+
+    sort: Literal["created", "-created"] = "-created"
+    """`created`: the oldest first. `-created`: the newest first."""
+
+    @property
+    def oldest_first(self) -> bool:
+        return self.sort == "created"
 
 
 class Page(Model, Generic[Cursor]):

@@ -15,8 +15,8 @@ from storage.jobs import inbox, jobs, schedules
 from storage.jobs.jobs import JobCount
 from storage.operators import audit
 from storage.operators.audit import AuditEntry, Filters
-from storage.payments import mismatches, money_today
-from storage.payments.money_today import Taken
+from storage.payments import mismatches, sales_days
+from storage.payments.sales_days import SalesDay
 from storage.postgres.connection import Connection
 from storage.postgres.reads import Reads
 from storage.processes import processes
@@ -45,8 +45,8 @@ class Figures(NamedTuple):
     """Differences with payment platforms into which somebody has to look."""
     failed_webhooks: int = 0
     dead_events: Mapping[Sink, int] = {}
-    taken: Sequence[Taken] = ()
-    """Payments for orders since midnight in UTC."""
+    sold: Sequence[SalesDay] = ()
+    """What was paid since midnight in UTC, the currency with the most payments first."""
     changes: Sequence[AuditEntry] = ()
     """The last changes by operators and commands."""
     spent: Mapping[str, Decimal] = {}
@@ -96,9 +96,16 @@ async def _read(conn: Connection) -> Figures:
         mismatches=await mismatches.count_open(conn, at_most=COUNTED),
         failed_webhooks=await inbox.count_failed(conn, at_most=COUNTED),
         dead_events=await event_queue.dead_by_sink(conn, limit=_SHOWN),
-        taken=await money_today.taken_since(conn, _midnight()),
+        sold=await _sold_today(conn),
         changes=await audit.entries(conn, Filters(of_operators=False), before_id=None, limit=_CHANGES),
     )
+
+
+async def _sold_today(conn: Connection) -> Sequence[SalesDay]:
+    """Return what was paid today, the currency with the most payments first."""
+    today = _midnight().date()
+    found = await sales_days.between(conn, of_app=None, first=today, last=today)
+    return sorted((day for day in found if day.payments), key=lambda day: -day.payments)
 
 
 def _midnight() -> datetime:

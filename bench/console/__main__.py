@@ -18,12 +18,12 @@ from aiohttp import ClientSession, ClientTimeout
 from app.observing import logs
 from app.settings import Settings
 from app.stores import open_stores
-from bench.arrivals import prepare
+from bench.arrivals import prepare, run
 from bench.console.configs import write_configs
 from bench.console.filling import fill
 from bench.console.measuring import Measured, measure_all, read_log
 from bench.console.operations import operations
-from bench.console.overview import MODEL, Cost, measure_overview
+from bench.console.overview import MODEL, Cost, load_of, measure_overview
 from bench.console.report import report, table_of_all
 from bench.console.rows import Size
 from bench.console.values import Values
@@ -32,11 +32,15 @@ from bench.generated_section import write_between
 from bench.machine import Cores, describe, raise_priority
 from bench.scenarios import seconds
 from deploy.running import Failed
+from streams.tasks import background
 
 MARKS = ("<!-- console: written by bench.console -->", "<!-- /console -->")
 _SMALL = Size(users=500, records=1000, configs=120)
 _CALLS = 30
 _TIMEOUT_S = 120
+_LIVE = "/admin/api/streams"
+"""The list that is measured while streams run."""
+_LIVE_S = 60.0
 
 
 @dataclass(slots=True)
@@ -95,7 +99,11 @@ async def _measure(
     timeout = ClientTimeout(total=_TIMEOUT_S)
     async with ClientSession(deployment.target.url, headers=headers, timeout=timeout) as http:
         wanted = [each for each in operations(filling.values) if args.only in each.path]
-        measured = await measure_all(http, filling.values, of=wanted, calls=1 if args.small else _CALLS)
+        calls = 1 if args.small else _CALLS
+        quiet, live = ([each for each in wanted if (each.path == _LIVE) is is_live] for is_live in (False, True))
+        measured = await measure_all(http, filling.values, of=quiet, calls=calls)
+        async with background(run(load_of(args.rate, _LIVE_S), deployment.target)):
+            measured += await measure_all(http, filling.values, of=live, calls=calls)
         rounds, for_s = (1, 1.0) if args.small else (args.rounds, args.for_s)
         cost = await measure_overview(deployment, http, rate=args.rate, for_s=for_s, rounds=rounds)
     read_log(measured, deployment.log)

@@ -16,8 +16,6 @@ from streams.wire.codec import loads
 from streams.wire.ids import is_id
 
 TARGET_MS = 200.0
-_ANSWERS = frozenset({200, 404})
-"""The statuses of a measured call. A list of an app that does not exist is 404."""
 _FOLLOWED = 5
 """How many pages are read to come to the middle of a list whose cursors cannot be calculated."""
 _BUDGET_S = 30.0
@@ -30,6 +28,8 @@ class Measured:
 
     operation: str
     case: str
+    answers: frozenset[int] = frozenset({200})
+    """The statuses that its calls may have."""
     statuses: set[int] = field(default_factory=set)
     ids: list[str] = field(default_factory=list)
     client_s: list[float] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Measured:
 
     @property
     def failed(self) -> bool:
-        return not self.statuses <= _ANSWERS
+        return not self.statuses <= self.answers
 
     @property
     def p95_ms(self) -> float:
@@ -57,24 +57,24 @@ async def measure_all(
         for case in operation.cases:
             path = case.path if not case.is_middle else await _middle(http, case, values)
             if path is not None:
-                found.append(await _measure(http, operation.path, case.name, path, calls=calls))
+                measured = Measured(operation.path, case.name, case.answers)
+                await _measure(http, path, measured, calls=calls)
+                found.append(measured)
     return found
 
 
-async def _measure(http: ClientSession, operation: str, name: str, path: str, *, calls: int) -> Measured:
-    measured, begun = Measured(operation, name), time.perf_counter()
-    for number in range(calls + 1):
+async def _measure(http: ClientSession, path: str, measured: Measured, *, calls: int) -> None:
+    begun = time.perf_counter()
+    for _ in range(calls):
         before = time.perf_counter()
         async with http.get(path) as response:
             await response.read()
         measured.statuses.add(response.status)
-        if number:  # The first call reads pages into memory that a console in use has read before.
-            measured.client_s.append(time.perf_counter() - before)
-            measured.ids.append(response.headers["X-Request-Id"])
-        if measured.client_s and time.perf_counter() - begun > _BUDGET_S:
+        measured.client_s.append(time.perf_counter() - before)
+        measured.ids.append(response.headers["X-Request-Id"])
+        if time.perf_counter() - begun > _BUDGET_S:
             break
     measured.server_s = measured.client_s
-    return measured
 
 
 async def _middle(http: ClientSession, case: Case, values: Values) -> str | None:

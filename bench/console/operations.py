@@ -11,16 +11,20 @@ from app.http.callers.caller import Access
 from app.http.paths import names_in
 from app.http.rows.endpoint import Endpoint
 from app.routes import INTERFACE
-from bench.console.values import FIXED, Value, Values
+from bench.console.values import FIXED, MISSING, Value, Values
 from deploy.running import Failed
 
 NOT_MEASURED = {
     "/admin/api/costs": "adds up all attempts of up to 30 days, for up to 2 s, and keeps the sums",
     "/admin/api/ledger/check": "reads all of the ledger, for up to 20 s",
+    "/admin/api/streams/{app}/{stream_id}": "reads one running stream from the memory of its process",
 }
 """Operations that return lists and have no target."""
 FIRST = "first page"
 _CURSOR = "before"
+_FOUND = frozenset({200})
+_ABSENT = frozenset({200, 404})
+"""The statuses of calls that name an app, or something else, that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,8 @@ class Case:
 
     name: str
     path: str
+    answers: frozenset[int] = _FOUND
+    """The statuses that it may have."""
     is_middle: bool = False
     """Whether the first page is called for its cursor, and then the page in the middle of the list is measured."""
 
@@ -74,11 +80,21 @@ def cases_of(row: Endpoint, values: Values) -> Iterator[Case]:
             yield Case(f"middle {subject}".strip(), _url(path, fixed), is_middle=True)
         for name, given in filters.items():
             for value in given:
-                yield Case(f"{subject} {name}={value.label}".strip(), _url(path, {**fixed, name: value.value}))
+                yield Case(
+                    f"{subject} {name}={value.label}".strip(),
+                    _url(path, {**fixed, name: value.value}),
+                    _answers(value),
+                )
         for app, (name, given) in product(filters.get("app", ())[:2], others.items()):
             for value in given:
                 query = {**fixed, "app": app.value, name: value.value}
-                yield Case(f"{subject} app={app.label} {name}={value.label}".strip(), _url(path, query))
+                yield Case(
+                    f"{subject} app={app.label} {name}={value.label}".strip(), _url(path, query), _answers(value)
+                )
+
+
+def _answers(value: Value) -> frozenset[int]:
+    return _ABSENT if value.value == MISSING else _FOUND
 
 
 def _paths(row: Endpoint, values: Values) -> Iterator[tuple[str, str]]:
@@ -89,6 +105,8 @@ def _paths(row: Endpoint, values: Values) -> Iterator[tuple[str, str]]:
         raise Failed(
             f"{row.path}: there are no values for one of {', '.join(names)}: add some to bench/console/values.py"
         )
+    if "order" in names:
+        given = [choices[:1] for choices in given]  # The order is one of the first user.
     for chosen in product(*given):
         path = row.path
         for name, value in zip(names, chosen, strict=True):

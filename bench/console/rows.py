@@ -58,6 +58,8 @@ _USERS = f"{_EACH}) t"
 _FROM = f"{_EACH}, pg_temp.pick(n, {{users}}) as u, pg_temp.few(n, $3::bigint) as few) t"
 _OWNER = "pg_temp.app(u), pg_temp.uid(u, {users})"
 _ID = "pg_temp.bench_id(at, n)"
+_CARD_ID = "pg_temp.bench_id(at, -n)"
+"""Differs from those of the wallet, with which payments by card are in one list."""
 _PRODUCT = """'{"type": "consumable", "title": "100 coins", "asset": "coins", "quantity": 100}'::jsonb"""
 
 _ACCOUNTS = (
@@ -147,7 +149,7 @@ _MONEY = (
         _per_user(0.5),
         f"""insert into card_payments (payment_id, app_id, uid, config, amount, currency, product_id, product,
                 intent_id, status, created_at, checked_at)
-            select {_ID}, {_OWNER}, 'Default', 199, 'EUR', 'coins_100', {_PRODUCT}, 'pi_' || md5('p' || n),
+            select {_CARD_ID}, {_OWNER}, 'Default', 199, 'EUR', 'coins_100', {_PRODUCT}, 'pi_' || md5('p' || n),
                 case when few then 'requires_action' when n % 20 = 0 then 'canceled' else 'succeeded' end, at, at
             {_FROM}""",
     ),
@@ -172,8 +174,34 @@ _MONEY = (
         _per_user(0.1),
         f"""insert into card_subscriptions (row_id, app_id, uid, config, product_id, product, price_id,
                 subscription_id, status, period_ends_at, created_at, checked_at)
-            select {_ID}, {_OWNER}, 'Default', 'pro_month', {_PRODUCT}, 'price_1', 'sub_' || md5('u' || n),
+            select {_CARD_ID}, {_OWNER}, 'Default', 'pro_month', {_PRODUCT}, 'price_1', 'sub_' || md5('u' || n),
                 case when few then 'past_due' else 'active' end, at + interval '30 days', at, at {_FROM}""",
+    ),
+    Part(
+        "payment_reversals",
+        _per_user(0.1),
+        f"""insert into payment_reversals (app_id, platform, payment_id, reversal_id, kind, amount, currency, state,
+                happened_at, version)
+            select pg_temp.app(u), 'cardpay', 'pi_' || md5('p' || n), 're_' || md5('r' || n),
+                case when n % 4 = 0 then 'dispute' else 'refund' end, 199, 'EUR', 'taken', at, n {_FROM}""",
+    ),
+    Part(
+        "reversal_details",
+        _per_user(0.1),
+        f"""insert into reversal_details (app_id, platform, payment_id, reversal_id, uid, order_id, is_dispute,
+                status, due_at, happened_at)
+            select pg_temp.app(u), 'cardpay', 'pi_' || md5('p' || n), 're_' || md5('r' || n),
+                pg_temp.uid(u, {{users}}), 'pi_' || md5('p' || n), n % 4 = 0,
+                case when n % 4 > 0 then 'succeeded' when few then 'needs_response' else 'lost' end,
+                at + interval '7 days', at {_FROM}""",
+    ),
+    Part(
+        "sales_days",
+        lambda _: 365,
+        """insert into sales_days (app_id, day, currency, kind, part, payments, amount)
+            select pg_temp.app(n), current_date - n::integer, currency, kind, 1, 40, 7960
+            from generate_series($1::bigint, $2::bigint) n, unnest(array['USD', 'EUR']) currency,
+                unnest(array['charge', 'renewal', 'refund']) kind where n <= $3::bigint""",
     ),
     Part(
         "withdrawals",

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from storage.accounts.emails import not_current
 from storage.postgres.database import Connection
+from storage.postgres.directions import directed
 from streams.wire.ids import new_id
 
 
@@ -78,11 +79,14 @@ _LIST = f"""
 select {_COLUMNS} from login_failures
 where app_id = $1 and ($2::text is null or request_id = $2) and ($3::text is null or platform = $3)
 and ($4::text is null or social_id = $4) and ($5::text is null or uid = $5)
-and ($6::text is null or failure_id < $6)
-order by failure_id desc limit $7
+and ($6::text is null or failure_id {{compare}} $6)
+order by failure_id {{order}} limit $7
 """
 
 
-async def listed(conn: Connection, which: Filter, *, before: str | None, size: int) -> Sequence[LoginFailure]:
-    """Return failures, the newest first; with `before`, those that are older than that one."""
-    return [LoginFailure(**row) for row in await conn.fetch(_LIST, *which, before, size)]
+async def listed(
+    conn: Connection, which: Filter, *, oldest_first: bool = False, before: str | None, size: int
+) -> Sequence[LoginFailure]:
+    """Return failures, the newest first unless `oldest_first`; with `before`, those that follow that one."""
+    statement = directed(_LIST, oldest_first=oldest_first)
+    return [LoginFailure(**row) for row in await conn.fetch(statement, *which, before, size)]

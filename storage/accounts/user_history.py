@@ -1,7 +1,7 @@
 """The history of a user for operators: entries from all tables, the newest first."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -138,4 +138,27 @@ async def page(
     wanted = [kind for kind in KINDS if kind in kinds or not kinds]
     parts = " union all ".join(_PART.format(kind=kind, part=_PARTS[kind]) for kind in wanted)
     rows = await conn.fetch(_PAGE.format(parts=parts), app_id, uid, *(before or _END), size)
-    return [Happened(**row) for row in rows]
+    return await _with_grants(conn, app_id, uid, found=[Happened(**row) for row in rows])
+
+
+_BOUGHT = {"order": "order_id", "subscription": "subscription_id"}
+_GRANTED = """
+select receipt_id as id from asset_entries
+where app_id = $1 and uid = $2 and kind = 'grant' and receipt_id = any($3)
+union select subscription from asset_entries
+where app_id = $1 and uid = $2 and kind = 'grant' and subscription = any($3)
+"""
+
+
+async def _with_grants(conn: Connection, app_id: str, uid: str, *, found: list[Happened]) -> list[Happened]:
+    """Add to payments and subscriptions whether they have granted anything."""
+    bought = {happened.facts[_BOUGHT[happened.kind]] for happened in found if happened.kind in _BOUGHT}
+    if not bought:
+        return found
+    granted = {row["id"] for row in await conn.fetch(_GRANTED, app_id, uid, [name for name in bought if name])}
+    return [
+        replace(happened, facts={**happened.facts, "granted": happened.facts[_BOUGHT[happened.kind]] in granted})
+        if happened.kind in _BOUGHT
+        else happened
+        for happened in found
+    ]

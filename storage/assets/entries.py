@@ -7,6 +7,7 @@ from typing import Literal
 
 from storage.configs.kinds.products import AssetType
 from storage.postgres.database import Connection
+from storage.postgres.directions import directed
 
 EntryKind = Literal[
     "grant", "refund", "restore", "consume", "return", "end", "cancel", "suspend", "resume", "extend", "adjust"
@@ -127,11 +128,14 @@ class StoredEntry:
 
 _PAGE = f"""
 select entry_id, entered_at, {COLUMNS} from asset_entries
-where app_id = $1 and uid = $2 and ($3::bigint is null or entry_id < $3) order by entry_id desc limit $4
+where app_id = $1 and uid = $2 and ($3::bigint is null or entry_id {{compare}} $3)
+order by entry_id {{order}} limit $4
 """
 
 
-async def page(conn: Connection, app_id: str, uid: str, *, before: int | None, size: int) -> list[StoredEntry]:
-    """Return the entries of a user, the newest first."""
-    rows = await conn.fetch(_PAGE, app_id, uid, before, size)
+async def page(
+    conn: Connection, app_id: str, uid: str, *, oldest_first: bool = False, before: int | None, size: int
+) -> list[StoredEntry]:
+    """Return the entries of a user, the newest first unless `oldest_first`."""
+    rows = await conn.fetch(directed(_PAGE, oldest_first=oldest_first), app_id, uid, before, size)
     return [StoredEntry(entry_id, entered_at, Entry(*values)) for entry_id, entered_at, *values in rows]

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from storage.operators.audit import Origin, Subject, record_change
 from storage.postgres.database import Connection
+from storage.postgres.directions import directed
 
 Status = Literal["waiting", "dead"]
 
@@ -122,14 +123,17 @@ class StoredEvent:
 _LIST = f"""
 select {", ".join(StoredEvent.__slots__)} from reported_events
 where ($1::text is null or app_id = $1) and ($2::text is null or sink = $2)
-and ($3::text is null or (dead_at is not null) = ($3 = 'dead')) and ($4::bigint is null or position < $4)
-order by position desc limit $5
+and ($3::text is null or (dead_at is not null) = ($3 = 'dead')) and ($4::bigint is null or position {{compare}} $4)
+order by position {{order}} limit $5
 """
 
 
-async def listed(conn: Connection, which: Filter, *, before: int | None, size: int) -> list[StoredEvent]:
-    """Return undelivered events, the newest first; with `before`, those before that position."""
-    return [StoredEvent(**row) for row in await conn.fetch(_LIST, *which, before, size)]
+async def listed(
+    conn: Connection, which: Filter, *, oldest_first: bool = False, before: int | None, size: int
+) -> list[StoredEvent]:
+    """Return undelivered events, the newest first unless `oldest_first`; with `before`, those that follow it."""
+    statement = directed(_LIST, oldest_first=oldest_first)
+    return [StoredEvent(**row) for row in await conn.fetch(statement, *which, before, size)]
 
 
 _RETRY = """

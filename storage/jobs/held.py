@@ -9,6 +9,7 @@ from storage.jobs.failures import UNKNOWN
 from storage.jobs.jobs import IS_HELD, run_now
 from storage.operators.audit import Action, Origin, Subject, record_change
 from storage.postgres.database import Connection
+from storage.postgres.directions import directed
 
 ManyAction = Literal["retry", "drop"]
 AT_ONCE = 1000
@@ -91,8 +92,7 @@ async def page(
     conn: Connection, which: Filter, *, oldest_first: bool = False, before: int | None, size: int
 ) -> list[HeldJob]:
     """Return held jobs, the newest first unless `oldest_first`; with `before`, those that follow that job."""
-    compare, order = (">", "asc") if oldest_first else ("<", "desc")
-    statement = _PAGE.format(compare=compare, order=order)
+    statement = directed(_PAGE, oldest_first=oldest_first)
     return [HeldJob(**row) for row in await conn.fetch(statement, *which, before, size)]
 
 

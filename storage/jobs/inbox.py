@@ -12,6 +12,7 @@ from storage.errors import WebhookNotFound
 from storage.jobs.jobs import WorkWebhook, enqueue, run_now
 from storage.operators.audit import Origin, Subject, record_change
 from storage.postgres.database import Connection
+from storage.postgres.directions import directed
 from streams.wire.ids import new_id
 from streams.wire.owned import Owned
 
@@ -132,14 +133,17 @@ async def find(conn: Connection, webhook_id: str) -> Webhook | None:
 _LIST = f"""
 select {STATE_COLUMNS} from webhooks
 where ($1::text is null or app_id = $1) and ($2::text is null or source = $2) and ($3::text is null or status = $3)
-and ($4::text is null or webhook_id < $4)
-order by webhook_id desc limit $5
+and ($4::text is null or webhook_id {{compare}} $4)
+order by webhook_id {{order}} limit $5
 """
 
 
-async def listed(conn: Connection, which: Filter, *, before: str | None, size: int) -> Sequence[WebhookState]:
-    """Return stored webhooks, the newest first; with `before`, those that are older than that one."""
-    return [WebhookState(**row) for row in await conn.fetch(_LIST, *which, before, size)]
+async def listed(
+    conn: Connection, which: Filter, *, oldest_first: bool = False, before: str | None, size: int
+) -> Sequence[WebhookState]:
+    """Return stored webhooks, the newest first unless `oldest_first`; with `before`, those that follow that one."""
+    statement = directed(_LIST, oldest_first=oldest_first)
+    return [WebhookState(**row) for row in await conn.fetch(statement, *which, before, size)]
 
 
 _COUNT_FAILED = "select count(*) from (select from webhooks where status = 'failed' limit $1) found"

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 
 from storage.postgres.database import Connection
+from storage.postgres.directions import directed
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,8 @@ class Filter(NamedTuple):
 TaskKind = Literal["prediction", "image"]
 _WHERE = """
 where ($1::text is null or app_id = $1) and ($2::text is null or strategy = $2)
-and ($3::text is null or status = $3) and ($4::text is null or {key} < $4) order by {key} desc limit $5
+and ($3::text is null or status = $3) and ($4::text is null or {key} {{compare}} $4)
+order by {key} {{order}} limit $5
 """
 _MAILS = f"""
 select mail_id, app_id, uid, strategy, status, created_at, sent_at, opens, machine_opens from mails
@@ -67,13 +69,17 @@ _TASKS: dict[TaskKind, str] = {
 }
 
 
-async def mails(conn: Connection, which: Filter, *, before: str | None, size: int) -> list[ListedMail]:
-    """Return emails, the newest first; with `before`, those that are older than that one."""
-    return [ListedMail(**row) for row in await conn.fetch(_MAILS, *which, before, size)]
+async def mails(
+    conn: Connection, which: Filter, *, oldest_first: bool = False, before: str | None, size: int
+) -> list[ListedMail]:
+    """Return emails, the newest first unless `oldest_first`; with `before`, those that follow that one."""
+    statement = directed(_MAILS, oldest_first=oldest_first)
+    return [ListedMail(**row) for row in await conn.fetch(statement, *which, before, size)]
 
 
 async def tasks(
-    conn: Connection, which: Filter, *, kind: TaskKind, before: str | None, size: int
+    conn: Connection, which: Filter, *, kind: TaskKind, oldest_first: bool = False, before: str | None, size: int
 ) -> list[ListedTask]:
-    """Return predictions or image tasks, the newest first; `before` as in `mails`."""
-    return [ListedTask(**row) for row in await conn.fetch(_TASKS[kind], *which, before, size)]
+    """Return predictions or image tasks, with `oldest_first` and `before` as in `mails`."""
+    statement = directed(_TASKS[kind], oldest_first=oldest_first)
+    return [ListedTask(**row) for row in await conn.fetch(statement, *which, before, size)]

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from storage.postgres.connection import Row
 from storage.postgres.database import Connection
+from storage.postgres.directions import directed
 from streams.wire.codec import dumps
 
 ROOT = "root"
@@ -121,7 +122,7 @@ returning audit_id
 """
 _FIND = f"""
 select * from audit
-where ($1::bigint is null or audit_id < $1)
+where ($1::bigint is null or audit_id {{compare}} $1)
     and ($2::text is null or app_id = $2)
     and ($3::text is null or actor = $3 or operator_id = $3)
     and ($4::text is null or action = $4)
@@ -130,7 +131,7 @@ where ($1::bigint is null or audit_id < $1)
     and ($7::timestamptz is null or changed_at >= $7)
     and ($8::timestamptz is null or changed_at < $8)
     and ($9::boolean is null or (kind = '{OPERATOR}') = $9)
-order by audit_id desc
+order by audit_id {{order}}
 limit $10
 """
 
@@ -164,8 +165,11 @@ async def record_change(
     return audit_id
 
 
-async def entries(conn: Connection, filters: Filters, *, before_id: int | None, limit: int) -> list[AuditEntry]:
-    """Return the rows that match `filters`, the newest first; with `before_id`, those with a smaller id."""
+async def entries(
+    conn: Connection, filters: Filters, *, oldest_first: bool = False, before_id: int | None, limit: int
+) -> list[AuditEntry]:
+    """Return the rows that match, the newest first unless `oldest_first`; with `before_id`, those behind it."""
+    statement = directed(_FIND, oldest_first=oldest_first)
     conditions = (
         filters.app_id,
         filters.actor,
@@ -176,7 +180,7 @@ async def entries(conn: Connection, filters: Filters, *, before_id: int | None, 
         filters.until,
         filters.of_operators,
     )
-    return [_entry(row) for row in await conn.fetch(_FIND, before_id, *conditions, limit)]
+    return [_entry(row) for row in await conn.fetch(statement, before_id, *conditions, limit)]
 
 
 async def delete_expired(conn: Connection, *, days: int, limit: int) -> int:

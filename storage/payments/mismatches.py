@@ -7,6 +7,7 @@ from typing import Literal
 from storage.operators.audit import Origin, Subject, record_change
 from storage.postgres.connection import one
 from storage.postgres.database import Connection
+from storage.postgres.directions import directed
 
 MismatchKind = Literal[
     "missed_event",
@@ -94,8 +95,8 @@ _IS_OPEN = f"(resolved_at is null and kind not in ({_REPAIRED}))"
 _PAGE = f"""
 select {COLUMNS} from payment_mismatches
 where ($1::text is null or app_id = $1) and ($2::text is null or kind = $2)
-    and ($3::boolean is null or {_IS_OPEN} <> $3) and ($4::bigint is null or mismatch_id < $4)
-order by mismatch_id desc limit $5
+    and ($3::boolean is null or {_IS_OPEN} <> $3) and ($4::bigint is null or mismatch_id {{compare}} $4)
+order by mismatch_id {{order}} limit $5
 """
 
 
@@ -105,14 +106,16 @@ async def page(
     of_app: str | None,
     kind: MismatchKind | None = None,
     resolved: bool | None = None,
+    oldest_first: bool = False,
     before: int | None,
     size: int,
 ) -> list[Mismatch]:
-    """Return mismatches of an app, or of all apps, the newest first.
+    """Return mismatches of an app, or of all apps, the newest first unless `oldest_first`.
 
     `resolved`: only those into which nobody has to look any more, or only the others.
     """
-    return [Mismatch(**row) for row in await conn.fetch(_PAGE, of_app, kind, resolved, before, size)]
+    statement = directed(_PAGE, oldest_first=oldest_first)
+    return [Mismatch(**row) for row in await conn.fetch(statement, of_app, kind, resolved, before, size)]
 
 
 _COUNT_OPEN = f"select count(*) from (select from payment_mismatches where {_IS_OPEN} limit $1) found"

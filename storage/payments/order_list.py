@@ -10,6 +10,7 @@ from storage.jobs.inbox import STATE_COLUMNS, WebhookState
 from storage.payments.mismatches import COLUMNS as MISMATCH_COLUMNS
 from storage.payments.mismatches import Mismatch
 from storage.postgres.database import Connection
+from streams.wire.codec import loads
 
 What = Literal["orders", "subscriptions"]
 
@@ -33,29 +34,32 @@ class ListedOrder:
     created_at: datetime
     ends_at: datetime | None
     """The end of the last period of a subscription, as far as its row says."""
+    declined: int
+    """How many captures by the wallet platform were declined."""
 
 
 _TABLES: Mapping[What, Mapping[str, str]] = {
     "orders": {
         "wallet_orders": """
             select row_id, app_id, uid, 'walletpay' as platform, config, order_id as platform_id, status,
-                bp_product_id as product, amount, currency, created_at, null::timestamptz as ends_at
+                bp_product_id as product, amount, currency, created_at, null::timestamptz as ends_at, declined
             from wallet_orders where {where}""",
         "card_payments": """
             select payment_id as row_id, app_id, uid, 'cardpay' as platform, config, intent_id as platform_id,
-                status, product_id as product, amount, currency, created_at, null::timestamptz as ends_at
+                status, product_id as product, amount, currency, created_at, null::timestamptz as ends_at,
+                0 as declined
             from card_payments where {where}""",
     },
     "subscriptions": {
         "wallet_subscriptions": """
             select row_id, app_id, uid, 'walletpay' as platform, config, subscription_id as platform_id, status,
                 bp_product_id as product, null::bigint as amount, null as currency, created_at,
-                null::timestamptz as ends_at
+                null::timestamptz as ends_at, 0 as declined
             from wallet_subscriptions where {where}""",
         "card_subscriptions": """
             select row_id, app_id, uid, 'cardpay' as platform, config, subscription_id as platform_id, status,
                 product_id as product, null::bigint as amount, null as currency, created_at,
-                period_ends_at as ends_at
+                period_ends_at as ends_at, 0 as declined
             from card_subscriptions where {where}""",
     },
 }
@@ -135,16 +139,37 @@ _SEARCHED = 5000
 _WITHIN = timedelta(days=3)
 # Bodies have no index, so only a limited number of webhooks in the days after the payment is searched.
 _WEBHOOKS = f"""
-select {STATE_COLUMNS} from (
+select {STATE_COLUMNS}, body from (
     select * from webhooks where app_id = $1 and received_at between $2 and $3 order by received_at limit $4
 ) near where source = $5 and position(convert_to($6, 'UTF8') in body) > 0 order by received_at limit 50
 """
 
 
-async def webhooks(conn: Connection, order: ListedOrder) -> list[WebhookState]:
+@dataclass(frozen=True, slots=True)
+class OrderWebhook:
+    """A webhook that names a payment or a subscription."""
+
+    state: WebhookState
+    event_type: str
+    """As the platform names it, such as `PAYMENT.CAPTURE.PENDING`. Empty if the body has none."""
+
+
+async def webhooks(conn: Connection, order: ListedOrder) -> list[OrderWebhook]:
     """Return the webhooks that name a payment or a subscription, the oldest first."""
     if order.platform_id is None:
         return []
     since, until = order.created_at - timedelta(minutes=5), order.created_at + _WITHIN
     named: list[Any] = [order.app_id, since, until, _SEARCHED, order.platform, order.platform_id]
-    return [WebhookState(**row) for row in await conn.fetch(_WEBHOOKS, *named)]
+    return [
+        OrderWebhook(WebhookState(*state), _event_type(body))
+        for *state, body in await conn.fetch(_WEBHOOKS, *named)
+    ]
+
+
+def _event_type(body: bytes) -> str:
+    try:
+        event = loads(body)
+    except ValueError:
+        return ""
+    named = event.get("event_type") or event.get("type") if isinstance(event, dict) else None
+    return named if isinstance(named, str) else ""

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from storage.payments.reversals import Reversal
 from storage.postgres.database import Connection
+from storage.postgres.directions import directed
 
 RefundState = Literal["pending", "made", "failed"]
 DisputeState = Literal["open", "won", "lost", "closed"]
@@ -87,7 +88,8 @@ select details.app_id, details.uid, details.platform, details.order_id, details.
 from reversal_details details join payment_reversals reversal using (app_id, platform, payment_id, reversal_id)
 where is_dispute = {is_dispute} and ($1::text is null or details.app_id = $1)
     and ($2::text is null or details.platform = $2)
-    and ($4::timestamptz is null or (details.happened_at, details.payment_id, details.reversal_id) < ($4, $5, $6))
+    and ($4::timestamptz is null
+        or (details.happened_at, details.payment_id, details.reversal_id) {{compare}} ($4, $5, $6))
 """
 _ASKED = """
 select app_id, uid, platform, order_id, payment_id, row_id as reversal_id, amount, currency,
@@ -95,14 +97,14 @@ select app_id, uid, platform, order_id, payment_id, row_id as reversal_id, amoun
     null::timestamptz as due_at, 'operator' as by, problem
 from operator_refunds asked
 where ($1::text is null or app_id = $1) and ($2::text is null or platform = $2)
-    and ($4::timestamptz is null or (created_at, payment_id, row_id) < ($4, $5, $6)) and not exists (
+    and ($4::timestamptz is null or (created_at, payment_id, row_id) {compare} ($4, $5, $6)) and not exists (
         select from payment_reversals reported
         where reported.app_id = asked.app_id and reported.platform = asked.platform
             and reported.payment_id = asked.payment_id and reported.reversal_id = asked.refund_id)
 """
 _PAGE = """
 select * from ({found}) found where $3::text is null or state = $3
-order by happened_at desc, payment_id desc, reversal_id desc limit $7
+order by happened_at {{order}}, payment_id {{order}}, reversal_id {{order}} limit $7
 """
 _PAGES: Mapping[ListKind, str] = {
     "refund": _PAGE.format(found=f"{_REPORTED.format(is_dispute='false')} union all {_ASKED}"),
@@ -117,10 +119,15 @@ async def page(
     of_app: str | None,
     platform: str | None,
     state: RefundState | DisputeState | None,
+    oldest_first: bool = False,
     before: Place | None,
     size: int,
 ) -> Sequence[Listed]:
-    """Return disputes, or refunds by merchants and banks and on behalf of operators. The newest comes first."""
+    """Return disputes, or refunds by merchants and banks and on behalf of operators.
+
+    The newest comes first unless `oldest_first`.
+    """
     place = before or (None, None, None)
-    rows = await conn.fetch(_PAGES[kind], of_app, platform, state, *place, size)
+    statement = directed(_PAGES[kind], oldest_first=oldest_first)
+    rows = await conn.fetch(statement, of_app, platform, state, *place, size)
     return [Listed(**row) for row in rows]

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from storage.postgres.database import Connection
+from storage.postgres.directions import directed
 from storage.withdrawals.withdrawals import COLUMNS, Withdrawal
 
 State = Literal["in_progress", "unknown", "paid", "failed"]
@@ -30,12 +31,22 @@ def state_of(withdrawal: Withdrawal) -> State:
 
 
 async def page(
-    conn: Connection, *, of_app: str | None, state: State | None, before: str | None, size: int
+    conn: Connection,
+    *,
+    of_app: str | None,
+    state: State | None,
+    oldest_first: bool = False,
+    before: str | None,
+    size: int,
 ) -> list[Withdrawal]:
-    """Return withdrawals of an app, or of all apps, the newest first."""
+    """Return withdrawals of an app, or of all apps, the newest first unless `oldest_first`."""
     statement = f"""
     select {COLUMNS} from withdrawals
-    where {_CONDITIONS[state]} and ($1::text is null or app_id = $1) and ($2::text is null or withdrawal_id < $2)
-    order by withdrawal_id desc limit $3
+    where {_CONDITIONS[state]} and ($1::text is null or app_id = $1)
+        and ($2::text is null or withdrawal_id {{compare}} $2)
+    order by withdrawal_id {{order}} limit $3
     """
-    return [Withdrawal(**row) for row in await conn.fetch(statement, of_app, before, size)]
+    return [
+        Withdrawal(**row)
+        for row in await conn.fetch(directed(statement, oldest_first=oldest_first), of_app, before, size)
+    ]

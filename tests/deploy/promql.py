@@ -15,7 +15,7 @@ _STRING = re.compile(r'"[^"]*"')
 _GROUPING = re.compile(r"\b(?:by|without)\s*\(([^)]*)\)")
 _MATCHERS = re.compile(r"\{([^}]*)\}")
 _LABEL = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)")
-_RANGE = re.compile(r"\[[^]]*\]")
+_RANGE = re.compile(r"\[[^]]*\]|\boffset\s+\w+")
 _NAME = re.compile(r"[A-Za-z_:][A-Za-z0-9_:]*(?!\w|\s*\()")
 _WORDS = {"and", "or", "unless", "on", "bool", "by", "without"}
 

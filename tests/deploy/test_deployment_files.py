@@ -166,7 +166,7 @@ def test_the_chart_renders_processes_with_documented_variables() -> None:
         assert {variable["name"] for variable in container["env"]} <= documented_variables(), name
         assert pod["securityContext"]["runAsNonRoot"]
     ports = {port["name"]: port["containerPort"] for port in pods["parley-server"]["containers"][0]["ports"]}
-    assert ports == {"http": 8080, "metrics0": 9090}
+    assert ports == {"http": 8080, "metrics0": 9170}
 
 
 @pytest.mark.skipif(HELM is None, reason="helm is not installed")

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 
 import pytest
+import yaml
 from aiohttp import ClientSession
 
 from app.settings import Settings
@@ -90,6 +91,29 @@ def test_promtool_accepts_the_rules_and_their_examples(arguments: tuple[str, ...
         [str(PROMTOOL), *arguments], cwd=DEPLOY / "prometheus", capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_each_alert_has_an_example_that_fires_it_and_one_that_does_not() -> None:
+    examples = [
+        (each["alertname"], bool(each.get("exp_alerts")))
+        for example in yaml.safe_load((DEPLOY / "prometheus" / "tests.yml").read_text())["tests"]
+        for each in example.get("alert_rule_test", [])
+    ]
+    wanted = {(rule["alert"], fires) for rule in rules_of("alerts.yml") for fires in (True, False)}
+    assert wanted - set(examples) == set()
+
+
+def test_prometheus_asks_the_ports_that_the_units_set() -> None:
+    units = "".join((DEPLOY / name).read_text() for name in ("parley.service", "parley-worker.service"))
+    first, processes, worker = (
+        int(re.findall(rf"PARLEY_{name}=(\d+)", units)[0]) for name in ("METRICS_PORT", "PROCESSES", "WORKER_PORT")
+    )
+    jobs = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
+    asked = {job["job_name"]: job["static_configs"][0]["targets"] for job in jobs}
+    assert asked == {
+        "parley": [f"127.0.0.1:{first + number}" for number in range(processes)],
+        "parley-worker": [f"127.0.0.1:{worker}"],
+    }
 
 
 def test_the_runbook_explains_each_alert() -> None:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
 from app.admin.configs.drafts import check_draft
-from app.http.paging import IdCursor, Page, PageQuery, page_of
+from app.http.paging import IdCursor, Page, SortedQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Body, Path, Query
 from app.http.rows.replies import Empty
@@ -31,7 +31,7 @@ _READER = "reader@example.com"
 """The address of the reader in a preview."""
 
 
-class SentQuery(PageQuery[IdCursor]):
+class SentQuery(SortedQuery[IdCursor]):
     app: str | None = None
     """List only those of this app."""
     strategy: str | None = Field(default=None, max_length=128)
@@ -113,7 +113,9 @@ async def list_mails(call: Call, query: Query[SentQuery]) -> StrategyMails:
     The newest comes first.
     """
     found = await call.services.reads.read(
-        lambda conn: engagement_lists.mails(conn, _filter(query), before=query.before, size=query.size + 1)
+        lambda conn: engagement_lists.mails(
+            conn, _filter(query), oldest_first=query.oldest_first, before=query.before, size=query.size + 1
+        )
     )
     page, further = page_of(found, query.size, lambda mail: mail.mail_id)
     rows = [
@@ -194,7 +196,12 @@ def _filter(query: SentQuery) -> Filter:
 async def _tasks(call: Call, query: SentQuery, kind: TaskKind) -> TaskList:
     found = await call.services.reads.read(
         lambda conn: engagement_lists.tasks(
-            conn, _filter(query), kind=kind, before=query.before, size=query.size + 1
+            conn,
+            _filter(query),
+            kind=kind,
+            oldest_first=query.oldest_first,
+            before=query.before,
+            size=query.size + 1,
         )
     )
     page, further = page_of(found, query.size, lambda task: task.task_id)

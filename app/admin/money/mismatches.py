@@ -6,7 +6,7 @@ from pydantic import BeforeValidator
 
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
 from app.admin.reasons import origin_with_reason
-from app.http.paging import Page, PageQuery, page_of
+from app.http.paging import Page, SortedQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Path, Query
 from app.http.rows.transactions import Transaction
@@ -37,7 +37,7 @@ class MismatchPath(Model):
     """The mismatch, as listed."""
 
 
-class MismatchQuery(PageQuery[QueryInt]):
+class MismatchQuery(SortedQuery[QueryInt]):
     app: str | None = None
     """Only this app. Default: all apps."""
     kind: MismatchKind | None = None
@@ -91,6 +91,7 @@ async def list_mismatches(call: Call, query: Query[MismatchQuery]) -> MismatchLi
             of_app=query.app,
             kind=query.kind,
             resolved=None if query.resolved is None else query.resolved == "true",
+            oldest_first=query.oldest_first,
             before=query.before,
             size=query.size + 1,
         )

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from app.admin.area import FOR_VIEWERS
-from app.http.paging import IdCursor, Page, PageQuery, page_of
+from app.http.paging import IdCursor, Page, SortedQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Query
 from storage.payments import order_list
@@ -14,15 +14,13 @@ from streams.wire.codec import rfc3339
 from streams.wire.model import Model
 
 
-class OrderQuery(PageQuery[IdCursor]):
+class OrderQuery(SortedQuery[IdCursor]):
     app: str | None = None
     """List only those of this app."""
     platform: Literal["cardpay", "walletpay"] | None = None
     """List only those of this platform."""
     status: str | None = Field(default=None, max_length=64)
     """List only those with this status, as the platform names it."""
-    sort: Literal["created", "-created"] = "-created"
-    """`created`: the oldest first. `-created`: the newest first."""
 
 
 class OrderRow(Model):
@@ -69,7 +67,7 @@ async def _page(call: Call, query: OrderQuery, what: What) -> OrderList:
             of_app=query.app,
             platform=query.platform,
             status=query.status,
-            oldest_first=query.sort == "created",
+            oldest_first=query.oldest_first,
             before=query.before,
             size=query.size + 1,
         )

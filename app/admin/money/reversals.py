@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from app.admin.area import FOR_VIEWERS
-from app.http.paging import Page, PageQuery, cursor, page_of
+from app.http.paging import Page, SortedQuery, cursor, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Query
 from storage.payments import reversal_lists
@@ -37,7 +37,7 @@ PlaceCursor = Annotated[str, Field(max_length=300), cursor(_place_in)]
 """The position of a refund or a dispute in its list."""
 
 
-class _ReversalQuery(PageQuery[PlaceCursor]):
+class _ReversalQuery(SortedQuery[PlaceCursor]):
     app: str | None = None
     """List only those of this app."""
     platform: Literal["cardpay", "walletpay"] | None = None
@@ -132,6 +132,7 @@ async def _page(
             of_app=query.app,
             platform=query.platform,
             state=query.state,
+            oldest_first=query.oldest_first,
             before=query.place,
             size=query.size + 1,
         )

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from app.admin.area import FOR_EDITORS, FOR_VIEWERS
 from app.admin.reasons import origin_with_reason
-from app.http.paging import IdCursor, Page, PageQuery, page_of
+from app.http.paging import IdCursor, Page, SortedQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Body, Path, Query
 from app.http.rows.transactions import Transaction
@@ -36,7 +36,7 @@ class ResultKnown(Conflict):
         super().__init__(f"withdrawal {withdrawal.withdrawal_id} is {state}, so its result is not unknown")
 
 
-class WithdrawalListQuery(PageQuery[IdCursor]):
+class WithdrawalListQuery(SortedQuery[IdCursor]):
     app: str | None = None
     """List only withdrawals of this app."""
     state: State | None = None
@@ -94,7 +94,12 @@ async def list_withdrawals(call: Call, query: Query[WithdrawalListQuery]) -> Adm
     """
     found = await call.services.reads.read(
         lambda conn: withdrawal_list.page(
-            conn, of_app=query.app, state=query.state, before=query.before, size=query.size + 1
+            conn,
+            of_app=query.app,
+            state=query.state,
+            oldest_first=query.oldest_first,
+            before=query.before,
+            size=query.size + 1,
         )
     )
     page, further = page_of(found, query.size, lambda withdrawal: withdrawal.withdrawal_id)

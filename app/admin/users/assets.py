@@ -12,7 +12,7 @@ from app.admin.reasons import origin_with_reason
 from app.admin.users.users import USER_ERRORS, UserPath, user_of
 from app.assets.assets import AssetList, assets_of
 from app.assets.grants import grant_of
-from app.http.paging import Page, PageQuery, page_of
+from app.http.paging import Page, SortedQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Body, Path, Query
 from app.http.rows.transactions import Transaction
@@ -87,14 +87,21 @@ async def read_assets(call: Call, path: Path[UserPath]) -> AssetList:
         return AssetList(assets=await assets_of(conn, path.app, path.user_id, now=now))
 
 
-async def list_entries(call: Call, path: Path[UserPath], query: Query[PageQuery[QueryInt]]) -> EntryList:
+async def list_entries(call: Call, path: Path[UserPath], query: Query[SortedQuery[QueryInt]]) -> EntryList:
     """List the ledger entries of a user, who may be deactivated.
 
     The newest comes first.
     """
     async with call.services.database.connection() as conn:
         await user_of(call, conn, path, find=users.find_any)
-        found = await asset_entries.page(conn, path.app, path.user_id, before=query.before, size=query.size + 1)
+        found = await asset_entries.page(
+            conn,
+            path.app,
+            path.user_id,
+            oldest_first=query.oldest_first,
+            before=query.before,
+            size=query.size + 1,
+        )
     page, further = page_of(found, query.size, lambda stored: stored.entry_id)
     return EntryList(next=further, entries=[entry_view(stored) for stored in page])
 

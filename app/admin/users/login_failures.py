@@ -4,7 +4,7 @@ from typing import Any
 
 from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS
-from app.http.paging import IdCursor, Page, PageQuery, page_of
+from app.http.paging import IdCursor, Page, SortedQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Query
 from storage.accounts import login_failures
@@ -14,7 +14,7 @@ from streams.wire.codec import rfc3339
 from streams.wire.model import Model
 
 
-class FailureQuery(PageQuery[IdCursor]):
+class FailureQuery(SortedQuery[IdCursor]):
     app: str = "default"
     request_id: str | None = None
     """List only failures of the request with this `X-Request-Id`."""
@@ -63,7 +63,9 @@ async def list_failures(call: Call, query: Query[FailureQuery]) -> FailureList:
     require_app(call, query.app)
     which = Filter(query.app, query.request_id, query.platform, query.social_id, query.user_id)
     found = await call.services.reads.read(
-        lambda conn: login_failures.listed(conn, which, before=query.before, size=query.size + 1)
+        lambda conn: login_failures.listed(
+            conn, which, oldest_first=query.oldest_first, before=query.before, size=query.size + 1
+        )
     )
     page, further = page_of(found, query.size, lambda failure: failure.failure_id)
     return FailureList(next=further, login_failures=[_row(failure) for failure in page])

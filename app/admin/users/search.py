@@ -1,13 +1,11 @@
 """Admin API of users: lists an app's users, and searches for users by an id or an address."""
 
-from typing import Literal
-
 from pydantic import Field
 
 from app.admin.apps import require_app
 from app.admin.area import FOR_EDITORS
 from app.admin.users.users import BanView, ban_view
-from app.http.paging import IdCursor, Page, PageQuery, page_of
+from app.http.paging import IdCursor, Page, SortedQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Query
 from storage.accounts import user_search
@@ -18,7 +16,7 @@ from streams.wire.codec import rfc3339
 from streams.wire.model import Model
 
 
-class UserQuery(PageQuery[IdCursor]):
+class UserQuery(SortedQuery[IdCursor]):
     app: str | None = None
     """List only users of this app. Without `text`, the default is `default`."""
     text: str | None = Field(default=None, max_length=320)
@@ -26,9 +24,7 @@ class UserQuery(PageQuery[IdCursor]):
     conversation, a prediction, an image task or an email of a user; or the beginning of an id at a
     platform, such as an address. The reply has at most `size` users and no further page."""
     status: ListedStatus | None = None
-    """List only users with this status, or who are `banned`. Not with `text`."""
-    sort: Literal["created", "-created"] = "-created"
-    """Whether the oldest or the newest users come first. Not with `text`."""
+    """List only users with this status, or who are `banned`. Neither this nor `sort` is used with `text`."""
 
 
 class UserRow(Model):
@@ -67,7 +63,7 @@ async def list_users(call: Call, query: Query[UserQuery]) -> UserList:
             conn,
             query.app or "default",
             status=query.status,
-            oldest_first=query.sort == "created",
+            oldest_first=query.oldest_first,
             now=call.services.clock.now(query.app or "default"),
             before=query.before,
             size=query.size + 1,

@@ -62,6 +62,20 @@ async def test_what_changed_last_leaves_out_changes_of_operators(server: Server)
     assert ("config.put" in actions, "operator.add" in actions) == (True, False)
 
 
+async def test_what_was_paid_today_is_the_sum_of_the_sales_of_all_apps(server: Server) -> None:
+    async with server.services.database.connection() as conn:
+        await conn.execute("""
+            insert into sales_days (app_id, day, currency, kind, part, payments, amount)
+            select app, (now() at time zone 'utc')::date - back, currency, kind, 1, payments, amount from (values
+                ('default', 0, 'USD', 'charge', 2, 398), ('other', 0, 'EUR', 'renewal', 3, 597),
+                ('default', 0, 'USD', 'refund', 1, 199), ('default', 1, 'USD', 'charge', 9, 900)
+            ) as sold (app, back, currency, kind, payments, amount)""")
+    assert (await overview(server))["money"] == [
+        {"currency": "EUR", "payments": 3, "amount": 597},
+        {"currency": "USD", "payments": 2, "amount": 398},
+    ]
+
+
 async def test_overviews_that_are_asked_for_at_once_wait_for_what_one_of_them_reads(server: Server) -> None:
     read = await asyncio.gather(*(overview(server) for _ in range(4)))
     assert [set(found) for found in read] == [set(read[0])] * 4

@@ -22,7 +22,7 @@ async def buyer(server: Server) -> str:
         server,
         "insert into wallet_orders (row_id, app_id, uid, config, bp_product_id, product, amount, currency,"
         " return_url, cancel_url, order_id, status, created_at)"
-        " values ($1, 'default', $1, 'default', $2, '{}', 199, 'usd', '', '', $3, 'CREATED',"
+        " values ($1, 'default', $1, 'Default', $2, '{}', 199, 'usd', '', '', $3, 'CREATED',"
         " now() - interval '1 day')",
         uid, f"coins{SCRIPT}", f"ORDER{uid}",
     )  # fmt: skip
@@ -60,7 +60,8 @@ async def test_an_editor_finds_out_why_an_order_gave_nothing(page: Page, server:
     await check(page, "user")
     await page.get_by_role("button", name="Money").click()
     await expect(page).to_have_url(re.compile("show=money"))
-    await page.get_by_role("link", name=f"Ordered coins{SCRIPT} for $1.99").click()
+    await expect(page.get_by_role("link", name=f"Ordered coins{SCRIPT} for $1.99")).to_be_visible()
+    await page.get_by_text("It has granted nothing.").get_by_role("link", name="Read why").click()
     await expect(page.get_by_text("The payer has not approved it, so nothing was paid.")).to_be_visible()
     await check(page, "order")
 

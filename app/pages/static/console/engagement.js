@@ -15,7 +15,7 @@ import { UserLink } from "./users.js";
 
 const texts = TEXTS.engagementPage;
 const user = { id: "user", title: texts.user, of: (row) => html`<${UserLink} app=${row.app} user=${row.user_id} />` };
-const created = { id: "at", title: texts.at, of: (row) => html`<${Time} at=${row.created_at} />` };
+const created = { id: "at", title: texts.at, sorts: true, of: (row) => html`<${Time} at=${row.created_at} />` };
 const strategy = { id: "strategy", title: texts.strategy, of: (row) => html`<strong>${row.strategy}</strong>` };
 const status = { id: "status", title: texts.status, of: (row) => html`<${Badge} state=${row.status} />` };
 const MAILS = [strategy, status, user, { id: "opens", title: texts.opens, of: (row) => (row.machine_opens ? texts.opened(row.opens, row.machine_opens) : row.opens) },
@@ -65,7 +65,7 @@ const SUPPRESSED = [
   { id: "address", title: texts.address, of: (row) => html`<strong>${row.address}</strong>` },
   { id: "strategy", title: texts.strategy, of: (row) => row.strategy || texts.allStrategies },
   { id: "reason", title: texts.reason, of: (row) => texts.reasons[row.reason] ?? row.reason },
-  created,
+  { ...created, sorts: false },
 ];
 
 function Suppressions({ route, apps, canEdit }) {
@@ -80,5 +80,5 @@ function Suppressions({ route, apps, canEdit }) {
   return html`<div><p class="actions end"><${Action} title=${texts.suppress} text=${texts.suppressText} reason
       fields=${[{ id: "address", title: texts.address, type: "email", required: true }, { id: "strategy", title: texts.strategyOrAll }]} onRun=${add} onDone=${changed} /></p>
     <${List} key=${changes} label=${texts.tabs.suppressions} parts=${["engagement", "suppressions"]} route=${route} path="/suppressions" field="suppressions" columns=${[...SUPPRESSED, actions]}
-      fixed=${{ app }} keyOf=${(row) => `${row.address} ${row.strategy}`} filters=${[{ ...appFilter(apps), all: null }]} /></div>`;
+      fixed=${{ app }} keyOf=${(row) => `${row.address} ${row.strategy}`} filters=${[{ ...appFilter(apps), all: null }, { id: "address", title: texts.address, search: true }]} /></div>`;
 }

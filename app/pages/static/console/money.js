@@ -36,13 +36,13 @@ const WITHDRAWALS = [
   { id: "own", title: texts.batchId, of: (row) => html`<${Id} value=${row.withdrawal_id} />` },
   { id: "user", title: texts.user, of: (row) => html`<${UserLink} app=${row.app} user=${row.user_id} />` },
   { id: "reason", title: texts.reason, of: (row) => row.reason },
-  { id: "created", title: texts.created, of: (row) => html`<${Time} at=${row.created_at} />` },
+  { id: "created", title: texts.created, sorts: true, of: (row) => html`<${Time} at=${row.created_at} />` },
 ];
 const MISMATCHES = [
   { id: "kind", title: texts.kind, of: (row) => html`<span class="why"><strong>${TEXTS.mismatches[row.kind]?.title ?? row.kind}</strong><small class="muted">${TEXTS.mismatches[row.kind]?.todo}</small></span>` },
   { id: "detail", title: texts.detail, of: (row) => html`<span class="why">${row.detail}<${Id} value=${row.subject} /></span>` },
   { id: "platform", title: texts.platform, of: (row) => row.platform },
-  { id: "found", title: texts.found, of: (row) => html`<${Time} at=${row.found_at} />` },
+  { id: "found", title: texts.found, sorts: true, of: (row) => html`<${Time} at=${row.found_at} />` },
   { id: "state", title: texts.state, of: (row) => html`<${Settled} row=${row} />` },
 ];
 

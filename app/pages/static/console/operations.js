@@ -69,7 +69,7 @@ function Doctor() {
 }
 
 const AUDIT = [
-  { id: "at", title: texts.at, of: (row) => html`<${Time} at=${row.at} />` },
+  { id: "at", title: texts.at, sorts: true, of: (row) => html`<${Time} at=${row.at} />` },
   { id: "actor", title: texts.actor, of: (row) => html`<strong>${row.actor}</strong>` },
   { id: "action", title: texts.action, of: (row) => html`<code>${row.action}</code>` },
   { id: "subject", title: texts.subject, of: (row) => html`<${Subject} row=${row} />` },

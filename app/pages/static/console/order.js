@@ -13,7 +13,7 @@ import { userHref } from "./users.js";
 
 const texts = TEXTS.orderPage;
 const TONES = { granted: "good", used: "good", ended: "good", refunded: "waiting", not_approved: "waiting", not_captured: "waiting", needs_customer: "waiting",
-  processing: "waiting", not_created: "waiting", canceled: "waiting" };
+  processing: "waiting", under_review: "waiting", not_paid: "waiting", not_created: "waiting", canceled: "waiting" };
 const ENTRIES = [
   { id: "at", title: texts.at, of: (row) => html`<${Time} at=${row.entered_at} />` },
   { id: "kind", title: texts.entry, of: (row) => html`<${Badge} state=${row.kind} />` },
@@ -24,7 +24,7 @@ const ENTRIES = [
 ];
 const WEBHOOKS = [
   { id: "at", title: texts.at, of: (row) => html`<${Time} at=${row.received_at} />` },
-  { id: "event", title: texts.event, of: (row) => html`<a href=${hrefOf(["money", "webhooks", row.webhook_id])}><code>${row.event_id ?? row.webhook_id}</code></a>` },
+  { id: "event", title: texts.event, of: (row) => html`<span class="answers"><a href=${hrefOf(["money", "webhooks", row.webhook_id])}>${row.event_type || texts.noType}</a><${Id} value=${row.event_id ?? row.webhook_id} /></span>` },
   { id: "status", title: texts.status, of: (row) => html`<${Badge} state=${row.status} />` },
   { id: "error", title: texts.error, of: (row) => row.error ?? "" },
 ];

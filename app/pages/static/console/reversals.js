@@ -26,7 +26,7 @@ const REFUNDS = [
   { id: "state", title: texts.status, of: (row) => html`<${Badge} state=${row.state} text=${texts.refundStates[row.state]} tone=${row.state === "made" ? "good" : row.state === "failed" ? "bad" : "waiting"} />${row.problem && html` <small class="muted">${row.problem}</small>`}` },
   { id: "by", title: texts.by, of: (row) => texts.refundedBy[row.by] },
   ...PAYMENT,
-  { id: "at", title: texts.refundedAt, of: (row) => html`<${Time} at=${row.refunded_at} />` },
+  { id: "at", title: texts.refundedAt, sorts: true, of: (row) => html`<${Time} at=${row.refunded_at} />` },
 ];
 const DISPUTES = [
   amount,
@@ -34,7 +34,7 @@ const DISPUTES = [
   { id: "due", title: texts.due, of: (row) => html`<${Time} at=${row.evidence_due_at} />` },
   ...PAYMENT.filter(({ id }) => id !== "payment"),
   { id: "dispute", title: texts.dispute, of: (row) => html`<${Id} value=${row.dispute_id} />` },
-  { id: "opened", title: texts.opened, of: (row) => html`<${Time} at=${row.opened_at} />` },
+  { id: "opened", title: texts.opened, sorts: true, of: (row) => html`<${Time} at=${row.opened_at} />` },
 ];
 const stateOf = (titles) => ({ id: "state", title: texts.status, options: Object.entries(titles) });
 

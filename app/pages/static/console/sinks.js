@@ -35,7 +35,7 @@ const EVENTS = [
     ${row.status === "waiting" && html`<small class="muted">${texts.due} <${Time} at=${row.due_at} /></small>`}</span>` },
   { id: "answer", title: texts.answer, of: (row) => html`<span class="why">${row.error ?? "–"}<small class="muted">${texts.attempts(row.attempts)}</small></span>` },
   { id: "user", title: texts.user, of: (row) => (row.user_id ? html`<${UserLink} app=${row.app} user=${row.user_id} />` : "–") },
-  { id: "at", title: texts.at, of: (row) => html`<${Time} at=${row.time} />` },
+  { id: "at", title: texts.at, sorts: true, of: (row) => html`<${Time} at=${row.time} />` },
 ];
 
 export function Sinks({ route, apps, canEdit }) {

@@ -67,11 +67,13 @@ function Happened({ app, user, row, isAdmin }) {
   const said = texts.said[row.kind](row.facts, row.id);
   const detail = texts.details[row.kind]?.(row.facts, row.id);
   const state = row.facts.status;
+  const nothing = row.facts.granted === false;
   const isFault = row.kind === "login_failure";
   return html`<li class=${isFault ? "fault" : ""}>
     <span class="dot"><${Icon} name=${row.kind} /></span>
     <div class="what"><span>${href ? html`<a href=${href}>${said}</a>` : said}</span>
-      ${state && html` <${Badge} state=${state} />`}
+      ${state && html` <${Badge} state=${state} tone=${nothing ? "waiting" : undefined} />`}
+      ${nothing && html`<small>${texts.nothing} <a href=${href}>${texts.why}</a></small>`}
       ${detail && html`<small class="muted">${detail}</small>`}</div>
     <time datetime=${row.at} title=${row.at}>${new Date(row.at).toLocaleTimeString(undefined, { timeStyle: "short" })}</time>
   </li>`;

@@ -21,7 +21,7 @@ const OWNED = [
   { id: "until", title: texts.until, of: (row) => html`<${Time} at=${isSet(row.ends_at) ? row.ends_at : ""} />` },
 ];
 const columnsOf = (app, user) => [
-  { id: "at", title: texts.at, of: (row) => html`<${Time} at=${row.entered_at} />` },
+  { id: "at", title: texts.at, sorts: true, of: (row) => html`<${Time} at=${row.entered_at} />` },
   { id: "entry", title: texts.entry, of: (row) => html`<${Badge} tone=${TONES[row.kind] ?? ""} text=${texts.entries[row.kind] ?? row.kind} />` },
   { id: "asset", title: texts.asset, of: (row) => html`<strong>${row.name}</strong>` },
   { id: "units", title: texts.units, number: true, of: (row) => row.quantity },

@@ -11,7 +11,7 @@ import { TEXTS } from "./texts.js";
 
 const texts = TEXTS.webhooksPage;
 const COLUMNS = [
-  { id: "received", title: texts.received, of: (row) => html`<${Time} at=${row.received_at} />` },
+  { id: "received", title: texts.received, sorts: true, of: (row) => html`<${Time} at=${row.received_at} />` },
   { id: "source", title: texts.source, of: (row) => html`<a href=${hrefOf(["money", "webhooks", row.webhook_id])}>${row.source}</a>` },
   { id: "status", title: texts.status, of: (row) => html`<${Badge} state=${row.status} />` },
   { id: "event", title: texts.event, of: (row) => html`<${Id} value=${row.event_id} />` },

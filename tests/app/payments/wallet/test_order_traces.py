@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from streams.wire.codec import dumps
 from tests.app.operator_calls import call
 from tests.app.payments.wallet.wallets import Wallet
 
@@ -49,7 +50,7 @@ async def test_an_order_says_what_it_waits_for_and_then_that_it_was_granted(wall
         ("succeeded", None, "no_product"),
         ("succeeded", "coins", "paid_not_granted"),
         ("requires_action", "coins", "needs_customer"),
-        ("requires_payment_method", "coins", "declined"),
+        ("requires_payment_method", "coins", "not_paid"),
         ("abandoned", "coins", "canceled"),
         ("new", "coins", "not_created"),
     ],
@@ -60,7 +61,8 @@ async def test_a_payment_with_a_card_says_why_it_has_granted_nothing(
     await execute(
         wallet,
         "insert into card_payments (payment_id, app_id, uid, config, amount, currency, product_id, intent_id,"
-        " status, created_at, checked_at) values ($1, 'default', $2, 'c', 100, 'usd', $3, $4, $5, now(), now())",
+        " status, created_at, checked_at)"
+        " values ($1, 'default', $2, 'Default', 100, 'usd', $3, $4, $5, now(), now())",
         f"p-{verdict}", wallet.uid, product, f"pi-{verdict}", status,
     )  # fmt: skip
     assert (await trace(wallet, f"pi-{verdict}"))["verdict"] == verdict
@@ -88,3 +90,36 @@ async def test_an_amount_that_differs_and_a_webhook_that_fails_are_named(wallet:
     )
     traced = await trace(wallet, "pi")
     assert (traced["verdict"], traced["mismatches"][0]["detail"]) == ("amount_differs", "1 instead of 2")
+
+
+async def test_a_declined_capture_and_a_reviewed_one_are_told_from_an_order_that_nobody_approved(
+    wallet: Wallet,
+) -> None:
+    order = await wallet.order()
+    await execute(wallet, "update wallet_orders set declined = 1 where order_id = $1", order["id"])
+    assert (await trace(wallet, order["id"]))["verdict"] == "declined"
+    body = dumps({"event_type": "PAYMENT.CAPTURE.PENDING", "resource": {"id": "C-1", "order": order["id"]}})
+    await execute(
+        wallet,
+        "insert into webhooks (webhook_id, app_id, source, config, headers, body, received_at, status)"
+        " values ('w', 'default', 'walletpay', 'c', '{}', $1, now(), 'done')",
+        body,
+    )
+    traced = await trace(wallet, order["id"])
+    assert (traced["verdict"], traced["webhooks"][0]["event_type"]) == ("under_review", "PAYMENT.CAPTURE.PENDING")
+
+
+async def test_an_order_whose_config_was_deleted_says_so(wallet: Wallet) -> None:
+    order = await wallet.order()
+    await execute(wallet, "update wallet_orders set config = 'Deleted' where order_id = $1", order["id"])
+    assert (await trace(wallet, order["id"]))["verdict"] == "config_unusable"
+
+
+async def test_the_history_says_which_orders_have_granted_something(wallet: Wallet) -> None:
+    paid, open_order = await wallet.order(), await wallet.order()
+    await wallet.approve(paid["approve_link_href"])
+    await wallet.capture(paid["id"])
+    path = f"/admin/api/users/default/{wallet.uid}/history?kinds=order"
+    _, answer = await call(wallet.server, "GET", path)
+    granted = {row["facts"]["order_id"]: row["facts"]["granted"] for row in answer["history"]}
+    assert granted == {paid["id"]: True, open_order["id"]: False}
