@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 from aiohttp import web
@@ -191,19 +191,9 @@ async def open_services(settings: Settings, *, process: str | None = None) -> As
         speech_cache = SpeechCache(valkey)
         flights = Flights(speech_cache)
         resources = Resources(
-            database,
-            objects,
-            strategies,
-            valkey,
-            speech_cache,
-            flights,
-            heartbeat,
-            turns,
-            converter,
-            clock,
-            traces,
-            tells_config_faults=settings.development,
+            database, objects, strategies, valkey, speech_cache, flights, heartbeat, turns, converter, clock, traces
         )
+        resources = replace(resources, tells_config_faults=settings.development)
         control = AdmissionControl(resources, supervisor, admissions, relay)
         taking_over = open_takeovers(resources, supervisor, admissions, control, configs)
         yield Services(
