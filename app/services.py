@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 from aiohttp import web
@@ -94,7 +94,7 @@ class Services(Stores):
         """Return the checks of `/readyz` by name. A check raises an error if its part is not ready."""
         return {
             "postgres": self.database.ping,
-            "valkey": self.valkey.ping,
+            "valkey": self.heartbeat.check_valkey,
             "configs": self.configs.ping,
             "secrets": self.configs.check_secrets,
             "objects": self.objects.ping,
@@ -156,7 +156,7 @@ async def open_services(settings: Settings, *, process: str | None = None) -> As
     """Open all services for the duration of the block. `process`: the id of this process, if it has one already."""
     async with AsyncExitStack() as stack:
         _warn_about_variables(settings)
-        stores = await stack.enter_async_context(open_stores(settings))
+        stores = await stack.enter_async_context(open_stores(settings, of_process=True))
         database, valkey, configs, clock = stores.database, stores.valkey, stores.configs, stores.clock
         objects = await _objects(stack, stores)
         http = await stack.enter_async_context(
@@ -193,6 +193,7 @@ async def open_services(settings: Settings, *, process: str | None = None) -> As
         resources = Resources(
             database, objects, strategies, valkey, speech_cache, flights, heartbeat, turns, converter, clock, traces
         )
+        resources = replace(resources, tells_config_faults=settings.development)
         control = AdmissionControl(resources, supervisor, admissions, relay)
         taking_over = open_takeovers(resources, supervisor, admissions, control, configs)
         yield Services(

@@ -28,21 +28,29 @@ class Stores:
 
 
 @asynccontextmanager
-async def open_stores(settings: Settings) -> AsyncIterator[Stores]:
+async def open_stores(
+    settings: Settings, *, of_process: bool = False, with_any_key: bool = False
+) -> AsyncIterator[Stores]:
+    """Yield the stores. Raises `SettingsError` if the master key is wrong.
+
+    `of_process`: for a server or a worker, whose first master key becomes that of the deployment. `with_any_key`
+    accepts each master key; configs that need another one are broken then.
+    """
     async with AsyncExitStack() as stack:
         keyring = Keyring.from_hex(settings.master_key.get_secret_value())
         database = await stack.enter_async_context(open_database(settings.database_url, pooled=settings.is_pooled))
-        await _check_master_key(database, keyring)
+        if not with_any_key:
+            await _check_master_key(database, keyring, replaces=of_process)
         valkey = await stack.enter_async_context(open_valkey(settings.redis_url, prefix=settings.redis_prefix))
         configs = await stack.enter_async_context(open_configs(database, valkey, keyring, check=check))
         clock = await stack.enter_async_context(open_clock(database, valkey, movable=settings.development))
         yield Stores(settings, database, valkey, keyring, configs, clock)
 
 
-async def _check_master_key(database: Database, keyring: Keyring) -> None:
+async def _check_master_key(database: Database, keyring: Keyring, *, replaces: bool) -> None:
     """Raise `SettingsError` if the secrets of the deployment are encrypted with another master key."""
     try:
-        await check_master_key(database, keyring)
+        await check_master_key(database, keyring, replaces=replaces)
     except WrongMasterKey:
         raise SettingsError(
             "parley: PARLEY_MASTER_KEY is not the key that has encrypted the secrets of this database: set that key"

@@ -77,6 +77,10 @@ async def _run_until_signal(env: dict[str, str]) -> None:
 
 
 async def _run(env: dict[str, str]) -> None:
+    if (mode := env.get("PARLEY_ENV") or "development") != "development":
+        raise SettingsError(
+            f"parley: PARLEY_ENV is {mode}, but make run is for development: see docs/operating/install.md"
+        )
     env = {"PARLEY_LOG_LEVEL": "warning"} | development(
         env
     )  # A line for each request would scroll the welcome text away.

@@ -124,11 +124,23 @@ def _build_wheel(source: Path, out: Path) -> Path:
 
 
 def _build_image(source: Path, version: str) -> str:
-    builder = next(filter(shutil.which, _IMAGE_BUILDERS), None)
-    if builder is None:
+    """Build the image with the first builder that can be used. Return its name, or why there is none."""
+    installed = list(filter(shutil.which, _IMAGE_BUILDERS))
+    if not installed:
         return f"not built: none of {', '.join(_IMAGE_BUILDERS)} is installed"
+    faults = {builder: _fault_of(builder) for builder in installed}
+    builder = next((builder for builder, fault in faults.items() if not fault), None)
+    if builder is None:
+        causes = ", and ".join(f"{builder} cannot be used ({fault})" for builder, fault in faults.items())
+        return f"not built: {causes}: start it, and build deploy/Dockerfile of the tag"
     _run(builder, "build", "--file", "deploy/Dockerfile", "--tag", f"parley:{version}", ".", cwd=source)
     return f"parley:{version}"
+
+
+def _fault_of(builder: str) -> str:
+    """Return why an installed builder cannot be used, for example because its daemon does not run."""
+    done = subprocess.run([builder, "info"], capture_output=True, text=True, check=False)
+    return (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1] if done.returncode else ""
 
 
 def _git(*arguments: str) -> str:

@@ -27,8 +27,14 @@ _FOLDERS = ("development", "engines")
 async def seed(configs: ConfigStore, env: Mapping[str, str]) -> list[Change]:
     """Write the seed configs. Configs that an operator has changed are kept.
 
-    `env` has the secrets to which the files refer.
+    `env` has the secrets to which the files refer. Raises `SettingsError` if the database has configs, but
+    none of a development server: it is that of a deployment, which must not accept the keys of development.
     """
+    authors = {revision.author for revision in await configs.overview()}
+    if authors and AUTHOR not in authors:
+        raise SettingsError(
+            "parley: DATABASE_URL: the database has configs of a deployment, which this would change"
+        )
     changes = [
         await import_folder(configs, SEEDS / name, author=AUTHOR, env=env, keep_edited_by_others=True)
         for name in _FOLDERS

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from streams.wire.codec import dumps, dumps_plain
+from streams.wire.disclosure import told_attempts, told_message
 from streams.wire.errors import ServiceError
 
 FinishReason = Literal["stop", "length", "content_filter", "canceled"]
@@ -244,17 +245,20 @@ def encode_ping(timestamp_ms: int) -> bytes:
     return PING % dumps({"content": "ping", "timestamp": timestamp_ms})
 
 
-def error_content(error: ServiceError) -> dict[str, Any]:
-    """Return an error as events present it: error types with underscores, and `retryable` in `extra`."""
+def error_content(error: ServiceError, *, in_full: bool) -> dict[str, Any]:
+    """Return an error as events present it: error types with underscores, and `retryable` in `extra`.
+
+    `in_full`: with the details of faults of configs.
+    """
     extra = {"retryable": error.retryable, **error.extra}
     if attempts := extra.get("attempts"):
-        extra["attempts"] = attempts_content(attempts)
-    return {**_underscored(error.error_type, str(error)), "extra": extra}
+        extra["attempts"] = attempts_content(attempts, in_full=in_full)
+    return {**_underscored(error.error_type, told_message(error, in_full=in_full)), "extra": extra}
 
 
-def attempts_content(attempts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def attempts_content(attempts: Sequence[dict[str, Any]], *, in_full: bool) -> list[dict[str, Any]]:
     """Return failed attempts as events present them."""
-    return [{**attempt, **_underscored(**attempt)} for attempt in attempts]
+    return [{**attempt, **_underscored(**attempt)} for attempt in told_attempts(attempts, in_full=in_full)]
 
 
 def error_type_in_events(error_type: str) -> str:

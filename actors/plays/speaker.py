@@ -291,7 +291,7 @@ class Speaker:
     def _fail(self, error: ServiceError, index: int) -> None:
         if self.failure is None:
             log.warning("speech.failed", stream_id=self._ctx.stream_id, index=index, error=str(error))
-            content = error_content(error)
+            content = error_content(error, in_full=self._ctx.resources.tells_config_faults)
             if len(attempts := content["extra"].get("attempts", ())) == 1:
                 content = attempts[0]  # The error of the only voice is more specific.
             self.failure = {"error_type": content["error_type"], "message": content["message"], "index": index}

@@ -203,19 +203,19 @@ class Actor:
             return encode(self._last_event(outcome), last_id, now_ms())
         except Exception as error:  # noqa: BLE001 - a vendor's text may be in it
             report_crash(self.stream_id, self.kind, error)
-            failed = Failed(error_content(InternalError(extra={"retryable": True})))
+            failed = Failed(error_content(InternalError(extra={"retryable": True}), in_full=False))
             return encode(failed, last_id, now_ms())
 
     def _last_event(self, outcome: dict[str, Any] | ServiceError) -> Event:
         if isinstance(outcome, ServiceError):
             self._report(outcome.error_type, message=str(outcome))
             outcome.extra.update(self.ctx.error_extra)
-            return Failed(error_content(outcome))
+            return Failed(error_content(outcome, in_full=self.ctx.resources.tells_config_faults))
         self._report("canceled" if outcome.get("finish_reason") == "canceled" else "end")
         receipt = self.ctx.receipt
         content = {**outcome, "digest": receipt.digest, "latency_ms": receipt.latency_ms}
         if failed := [record.as_error_detail() for record in self.ctx.attempts if record.outcome == "failed"]:
-            content["attempts"] = attempts_content(failed)
+            content["attempts"] = attempts_content(failed, in_full=self.ctx.resources.tells_config_faults)
         return End(content)
 
     def _report(self, outcome: str, **fields: Any) -> None:

@@ -57,6 +57,8 @@ class Resources:
     converter: AudioConverter
     clock: AppClock
     traces: StreamTraces | None
+    tells_config_faults: bool = False
+    """Whether clients are told the details of faults of configs."""
 
 
 class Stop(Enum):

@@ -269,4 +269,4 @@ def _frames_after(batch: Batch, position: int) -> bytes:
 
 
 def _error_frame(error: ServiceError) -> bytes:
-    return encode_unnumbered(Failed(error_content(error)), now_ms())
+    return encode_unnumbered(Failed(error_content(error, in_full=False)), now_ms())

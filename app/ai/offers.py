@@ -9,6 +9,7 @@ from storage.configs.kinds.conversation import CONVERSATION
 from storage.configs.kinds.pronunciation import PRONUNCIATION
 from storage.configs.kinds.recognition import RECOGNITION
 from storage.configs.kinds.speech import SPEECH
+from streams.wire.disclosure import told_message
 from streams.wire.errors import NotFound, ServiceError
 from streams.wire.model import Model
 
@@ -82,7 +83,7 @@ def _conversation(services: Services, app_id: str, name: str) -> ConversationOff
     except ServiceError as error:
         strategy = Broken(name, error)
     if isinstance(strategy, Broken):
-        return ConversationOffer(name=name, fault=str(strategy.fault), hears=False, speaks=False)
+        return ConversationOffer(name=name, fault=_told(services, strategy.fault), hears=False, speaks=False)
     hears, heard = _hearing(services, app_id, strategy)
     speaks, spoken = _speaking(services, app_id, strategy)
     return ConversationOffer(name=name, hears=hears, heard_languages=heard, speaks=speaks, spoken_languages=spoken)
@@ -115,7 +116,7 @@ def _voice(services: Services, app_id: str, name: str) -> VoiceOffer:
         languages = services.configs.get(SPEECH, app_id, name).value.languages
         services.strategies.voice(app_id, name, {}, language=None)
     except ServiceError as error:
-        return VoiceOffer(name=name, fault=str(error))
+        return VoiceOffer(name=name, fault=_told(services, error))
     return VoiceOffer(name=name, languages=languages)
 
 
@@ -124,8 +125,12 @@ def _pronunciation(services: Services, app_id: str, name: str) -> PronunciationO
         languages = services.configs.get(PRONUNCIATION, app_id, name).value.languages
         services.strategies.assessors(app_id, name, language=_example_language(languages))
     except ServiceError as error:
-        return PronunciationOffer(name=name, fault=str(error))
+        return PronunciationOffer(name=name, fault=_told(services, error))
     return PronunciationOffer(name=name, languages=languages)
+
+
+def _told(services: Services, error: ServiceError) -> str:
+    return told_message(error, in_full=services.settings.development)
 
 
 def _example_language(languages: list[str] | None) -> str:

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from app.commands.exit_codes import REFUSED
+from app.observing.logs import STDERR
 from app.observing.logs import configure as configure_logs
 from app.settings import Settings
 from app.stores import open_stores
@@ -31,7 +32,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     env = os.environ  # noqa: TID251 - an entry point
-    configure_logs(level="error")
+    configure_logs(level="error", output=STDERR)
     settings = Settings.from_env(env)
     if args.write and settings.s3_bucket is None:
         sys.stderr.write("parley: S3_BUCKET is not set, and a folder has no lifecycle rules\n")

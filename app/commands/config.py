@@ -9,15 +9,20 @@ from pathlib import Path
 from typing import Any
 
 from app.commands.config_files import export_folder, import_folder
+from app.environment import SettingsError
+from app.observing.logs import STDERR
 from app.observing.logs import configure as configure_logs
 from app.settings import Settings
-from app.stores import open_stores
+from app.stores import Stores, open_stores
 from storage.configs.edits import Change
 from storage.configs.kinds.apps import APPS
+from storage.configs.master_key import is_ahead
 from storage.configs.rows import ConfigKey
 from storage.configs.rules import Fault
 from storage.configs.store import ConfigStore
 from storage.errors import UnknownApp
+from storage.processes import processes
+from storage.processes.heartbeats import VOID_AFTER_S
 from streams.wire.errors import InvalidParameter
 
 __all__ = ["add_parser", "import_folder"]
@@ -44,7 +49,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     env = os.environ  # noqa: TID251 - an entry point; {env: NAME} in files refers to it
-    configure_logs(level="error")  # The changes are printed below.
+    configure_logs(level="error", output=STDERR)  # The changes are printed below.
     asyncio.run(_run(args, Settings.from_env(env), env))
     return 0
 
@@ -54,6 +59,7 @@ async def _run(args: argparse.Namespace, settings: Settings, env: Mapping[str, s
         if args.action == "export":
             await _export(args, stores.configs)
         else:
+            await _refuse_new_key(stores)
             await _import(args, stores.configs, env)
 
 
@@ -66,6 +72,16 @@ async def _export(args: argparse.Namespace, configs: ConfigStore) -> None:
         f"{'/'.join(key)} is skipped: app {key.app_id} does not exist\n" for key in exported.skipped
     )
     sys.stderr.writelines(warning_line(key, warning) for key, warning in exported.warnings)
+
+
+async def _refuse_new_key(stores: Stores) -> None:
+    """Raise `SettingsError` if running processes may lack the key that would encrypt secrets."""
+    async with stores.database.connection() as conn:
+        if await is_ahead(conn, stores.keyring) and await processes.all_alive(conn, void_after_s=VOID_AFTER_S):
+            raise SettingsError(
+                "parley: PARLEY_MASTER_KEY begins with a key with which no running process has started, so they"
+                " could not read what it encrypts: restart them with it first (docs/operating/secrets.md)"
+            )
 
 
 async def _import(args: argparse.Namespace, configs: ConfigStore, env: Mapping[str, str]) -> None:

@@ -6,6 +6,8 @@ FAILED = 1
 """The same command may succeed later, for example when a store is available again."""
 REFUSED = 2
 """A setting or an argument must be changed first."""
+DOUBTFUL = 3
+"""Nothing is broken, but `doctor --strict` has found something that may fail or harm."""
 
 
 def exit_code(error: BaseException) -> int:

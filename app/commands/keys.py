@@ -78,11 +78,12 @@ def run_keys(args: argparse.Namespace) -> int:
 
 
 def _replace_lost() -> int:
-    from app.observing.logs import configure as configure_logs  # noqa: PLC0415 - slow to import
+    from app.observing.logs import STDERR  # noqa: PLC0415 - slow to import
+    from app.observing.logs import configure as configure_logs  # noqa: PLC0415
     from app.settings import Settings  # noqa: PLC0415
     from app.stores import replace_master_key  # noqa: PLC0415
 
-    configure_logs(level="error")
+    configure_logs(level="error", output=STDERR)
     undecryptable = asyncio.run(replace_master_key(Settings.from_env()))
     sys.stdout.write("PARLEY_MASTER_KEY is the key of this deployment\n")
     sys.stdout.writelines(f"write the secrets of {'/'.join(key)} again\n" for key in undecryptable)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from app.observing.logs import STDERR
 from app.observing.logs import configure as configure_logs
 from app.settings import Settings
 from storage.operators import operators
@@ -57,7 +58,7 @@ def _days(text: str) -> int:
 
 def run(args: argparse.Namespace) -> int:
     env = os.environ  # noqa: TID251 - an entry point
-    configure_logs(level="error")
+    configure_logs(level="error", output=STDERR)
     asyncio.run(_run(args, Settings.from_env(env)))
     return 0
 

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from app.observing.logs import STDERR
 from app.observing.logs import configure as configure_logs
 from app.settings import Settings
 from app.stores import Stores, open_stores
@@ -48,7 +49,7 @@ def _count(text: str) -> int:
 
 def run_make(args: argparse.Namespace) -> int:
     env = os.environ  # noqa: TID251 - an entry point
-    configure_logs(level="error")
+    configure_logs(level="error", output=STDERR)
     if args.out is not None:
         _write(args.out, "")  # Fail before any user is created if the file cannot be written.
     users = asyncio.run(_make(Settings.from_env(env), args.app, args.count))

@@ -7,6 +7,7 @@ import sys
 from contextlib import aclosing
 from typing import Any
 
+from app.observing.logs import STDERR
 from app.observing.logs import configure as configure_logs
 from app.settings import Settings
 from storage.assets.differences import find_differences
@@ -24,7 +25,7 @@ def add_parser(subparsers: Any) -> None:
 
 def run_ledger(_: argparse.Namespace) -> int:
     env = os.environ  # noqa: TID251 - an entry point
-    configure_logs(level="error")
+    configure_logs(level="error", output=STDERR)
     count = asyncio.run(_verify(Settings.from_env(env)))
     sys.stdout.write(f"{count} difference{'' if count == 1 else 's'}\n")
     return int(count > 0)

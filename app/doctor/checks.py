@@ -64,13 +64,7 @@ async def examine(here: Surroundings, *, only: Collection[str] = ()) -> Report:
     chosen = [(name, check) for name, check in CHECKS.items() if not only or name in only]
     found: list[list[Finding]] = []
     async with AsyncExitStack() as stack:
-        try:
-            stores = await stack.enter_async_context(open_stores(here.settings))
-            here = replace(here, configs=stores.configs)
-        except SettingsError:
-            here = replace(here, wrong_master_key=True)
-        except (ServiceError, OSError):
-            pass  # The checks of the stores report why.
+        here = await _with_configs(here, stack)
         for _, group in groupby(chosen, lambda named: named[0] if named[0] in _MEASURES else None):
             found += await asyncio.gather(*(_run(name, check, here) for name, check in group))
     return Report(
@@ -79,6 +73,19 @@ async def examine(here: Surroundings, *, only: Collection[str] = ()) -> Report:
         public_url=here.settings.public_url,
         findings=[finding for findings in found for finding in findings],
     )
+
+
+async def _with_configs(here: Surroundings, stack: AsyncExitStack) -> Surroundings:
+    """Open the configs until `stack` is closed, even with a master key that decrypts only some of them, or none."""
+    try:
+        try:
+            stores = await stack.enter_async_context(open_stores(here.settings))
+        except SettingsError:
+            here = replace(here, wrong_master_key=True)
+            stores = await stack.enter_async_context(open_stores(here.settings, with_any_key=True))
+        return replace(here, configs=stores.configs)
+    except (ServiceError, OSError) as error:
+        return replace(here, unread=str(error))
 
 
 async def _run(name: str, check: Check, here: Surroundings) -> list[Finding]:

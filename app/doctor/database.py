@@ -29,8 +29,13 @@ async def check(here: Surroundings) -> AsyncIterator[Finding]:
             if complete:
                 yield await _operators(conn)
                 yield await _late_jobs(conn)
-    except StoreError:
-        return  # The check of PostgreSQL reports it.
+    except StoreError as error:
+        yield AREA.broken(
+            "not checked",
+            str(error),
+            why="migrations, operators and jobs are in PostgreSQL, which cannot be read",
+            fix="repair it: doctor --only postgres",
+        )
 
 
 async def _migrations(conn: Connection) -> tuple[Finding, bool]:

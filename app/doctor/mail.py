@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from app.doctor.findings import Area, error_text
 from app.doctor.surroundings import Surroundings
-from app.doctor.targets import usable_configs
+from app.doctor.targets import unchecked, usable_configs
 from app.mail.sending import own_host, url_of
 from app.settings import Settings
 from storage.configs.kinds.mail_accounts import MAIL_ACCOUNTS, MailAccount
@@ -20,6 +20,8 @@ _WITHIN_S = 15
 
 
 async def check(here: Surroundings) -> AsyncIterator[Finding]:
+    for finding in unchecked(AREA, here, [MAIL_ACCOUNTS]):
+        yield finding
     if here.configs is None:
         return
     accounts = list(usable_configs(here.configs, MAIL_ACCOUNTS))

@@ -30,8 +30,9 @@ The kernel of the proxy may buffer 6 to 32 MiB that it received (`tcp_rmem`), an
 """
 _LARGE_BYTES = 14 * 1024 * 1024
 """The largest request that Parley reads: 10 MiB of audio in Base64."""
-_SHARE = 0.5
-"""Pieces whose distance in time shrinks below this share were held back and sent together."""
+_LAG_S = 0.3
+"""A piece that is this much later than the quickest one was held back. The offset of the clocks cancels out."""
+_PART = b"a part of the input\n"
 _BUFFERED_STREAM = "users see nothing for seconds, and then many words at once"
 _BUFFERING = "nginx: proxy_buffering off;"
 _IGNORED = f"{_BUFFERING} and no proxy_ignore_headers X-Accel-Buffering;"
@@ -46,8 +47,8 @@ class Passage:
     """The header `Server` of the response, which a proxy replaces with its own."""
     encoding: str = ""
     sent: list[float] = field(default_factory=list)
-    received: list[float] = field(default_factory=list)
-    """When the server got the parts, by its clock."""
+    read: list[tuple[int, float]] = field(default_factory=list)
+    """How many bytes the server had read of the parts, and when, by its clock."""
     written: list[float] = field(default_factory=list)
     """When the server wrote the ticks, by its clock."""
     arrived: list[float] = field(default_factory=list)
@@ -58,8 +59,14 @@ class Passage:
     """The amount of the stream that was accepted on the way while the client did not read."""
 
     @property
+    def received(self) -> list[float]:
+        """When the server had got each part. Several parts may arrive as one piece."""
+        ends = [len(_PART) * number for number in range(1, len(self.sent) + 1)]
+        return [next((at_s for size, at_s in self.read if size >= end), 0.0) for end in ends]
+
+    @property
     def holds_uploads(self) -> bool:
-        return _spread(self.received) < _SHARE * _spread(self.sent)
+        return _lag(self.sent, self.received) > _LAG_S
 
     @property
     def reads_ahead(self) -> bool:
@@ -68,11 +75,17 @@ class Passage:
 
     @property
     def holds_events(self) -> bool:
-        return _spread(self.arrived) < _SHARE * _spread(self.written)
+        return _lag(self.written, self.arrived) > _LAG_S
 
 
 def _spread(times: Sequence[float]) -> float:
     return times[-1] - times[0] if times else 0.0
+
+
+def _lag(begun: Sequence[float], ended: Sequence[float]) -> float:
+    """Return by how much the slowest piece was later than the quickest one."""
+    lags = [end - begin for begin, end in zip(begun, ended, strict=True)]
+    return max(lags) - min(lags) if lags else 0.0
 
 
 async def check(here: Surroundings) -> AsyncIterator[Finding]:
@@ -108,7 +121,7 @@ async def _measure(http: ClientSession, here: Surroundings, *, hint: bool, flood
         return first
     second = await _pass(http, here, hint=hint, flood_kib=flood_kib)
     if not first.holds_uploads:
-        second.sent, second.received = first.sent, first.received
+        second.sent, second.read = first.sent, first.read
     if not first.holds_events:
         second.written, second.arrived = first.written, first.arrived
     return second
@@ -123,7 +136,7 @@ async def _pass(http: ClientSession, here: Surroundings, *, hint: bool, flood_ki
         for _ in range(_PARTS):
             await asyncio.sleep(_EVERY_S)
             passage.sent.append(time.monotonic())
-            yield b"a part of the input\n"
+            yield _PART
 
     async with http.post(
         here.settings.public_url + PROBE,
@@ -166,7 +179,8 @@ async def _note(passage: Passage, name: str, content: Any) -> None:
         case "start":
             passage.start = content
         case "received":
-            passage.received.append(content["at_ms"] / 1000)
+            before = passage.read[-1][0] if passage.read else 0
+            passage.read.append((before + content["bytes"], content["at_ms"] / 1000))
         case "tick":
             passage.written.append(content["at_ms"] / 1000)
             passage.arrived.append(time.monotonic())
@@ -183,7 +197,7 @@ def _kind(passage: Passage) -> Finding:
 
 
 def _upload(passage: Passage) -> Finding:
-    seen = f"parts sent over {_spread(passage.sent):.2f} s arrived over {_spread(passage.received):.2f} s"
+    seen = f"parts sent {_times(passage.sent, passage.received)}"
     if not passage.holds_uploads:
         return AREA.good("uploads", seen)
     return AREA.broken(
@@ -199,19 +213,19 @@ def _events(as_usual: Passage, unasked: Passage) -> Finding:
     if as_usual.holds_events:
         return AREA.broken(
             "events",
-            f"they are held back: {_times(as_usual)}",
+            f"they are held back: {_written(as_usual)}",
             why=_BUFFERED_STREAM,
             fix=f"{_IGNORED} {_ELSEWHERE}",
         )
     if unasked.holds_events:
         return AREA.doubtful(
             "events",
-            f"they pass only because Parley asks for it with X-Accel-Buffering; without it, {_times(unasked)}",
+            f"they pass only because Parley asks for it with X-Accel-Buffering; without it, {_written(unasked)}",
             why=f"once a proxy removes or ignores this header, {_BUFFERED_STREAM}",
             fix=f"{_BUFFERING} as in deploy/nginx.conf; {_ELSEWHERE}",
         )
     if not unasked.reads_ahead:
-        return AREA.good("events", _times(as_usual))
+        return AREA.good("events", _written(as_usual))
     return AREA.doubtful(
         "events",
         "the proxy buffers, unless Parley asks it not to with X-Accel-Buffering: without it, "
@@ -221,8 +235,14 @@ def _events(as_usual: Passage, unasked: Passage) -> Finding:
     )
 
 
-def _times(passage: Passage) -> str:
-    return f"events written over {_spread(passage.written):.2f} s arrived over {_spread(passage.arrived):.2f} s"
+def _written(passage: Passage) -> str:
+    return f"events written {_times(passage.written, passage.arrived)}"
+
+
+def _times(begun: Sequence[float], ended: Sequence[float]) -> str:
+    lag = _lag(begun, ended)
+    seen = f"over {_spread(begun):.2f} s arrived over {_spread(ended):.2f} s"
+    return f"{seen}, up to {lag:.2f} s late" if lag > _LAG_S else seen
 
 
 def _encoding(*passages: Passage) -> Finding | None:

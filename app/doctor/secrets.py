@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from app.doctor.findings import Area
 from app.doctor.surroundings import Surroundings
+from app.doctor.targets import unchecked
 from storage.configs.kinds import KINDS
 from storage.configs.rows import ConfigKey
 from storage.configs.store import ConfigStore
@@ -22,9 +23,10 @@ async def check(here: Surroundings) -> AsyncIterator[Finding]:
     yield _admin_token(here.settings.admin_token.get_secret_value())
     yield _master_key(here)
     yield _environment(here)
-    if here.configs is not None:
-        for finding in _configs(here.configs):
-            yield finding
+    for name, nearest in here.settings.unknown_variables:
+        yield _unknown(name, nearest)
+    for finding in unchecked(CONFIGS, here, ()) if here.configs is None else _configs(here.configs):
+        yield finding
 
 
 def _admin_token(token: str) -> Finding:
@@ -40,12 +42,22 @@ def _admin_token(token: str) -> Finding:
 
 def _master_key(here: Surroundings) -> Finding:
     count = here.settings.master_key.get_secret_value().count(",") + 1
+    closed = here.configs.undecryptable() if here.configs is not None else []
+    names = ", ".join("/".join(key) for key in closed[:_SHOWN]) + (" …" if len(closed) > _SHOWN else "")
     if here.wrong_master_key:
         return AREA.broken(
             "PARLEY_MASTER_KEY",
-            "not the key that has encrypted the secrets of this database",
-            why="the server refuses to start, because nothing that was encrypted can be read",
-            fix="set the key of before. If it is lost, see docs/operating/secrets.md",
+            "it lacks the key of this deployment, "
+            + (f"which {len(closed)} configs need: {names}" if closed else "which no config needs"),
+            why="the server refuses to start, because it could not decrypt what other processes encrypt",
+            fix="add the key of before. If it is lost, see docs/operating/secrets.md",
+        )
+    if closed:
+        return AREA.broken(
+            "PARLEY_MASTER_KEY",
+            f"it lacks the key that {len(closed)} configs need: {names}",
+            why="no server process is ready, and requests that need these configs fail",
+            fix="add their key, or write their secrets again (docs/operating/secrets.md)",
         )
     if count == 1:
         return AREA.good("PARLEY_MASTER_KEY", "one key")
@@ -61,6 +73,15 @@ def _environment(here: Surroundings) -> Finding:
         f"development, at {here.settings.public_url}",
         why="anybody can read the codes of emails and confirm payments under /dev",
         fix="set PARLEY_ENV=production",
+    )
+
+
+def _unknown(name: str, nearest: str | None) -> Finding:
+    return AREA.doubtful(
+        name,
+        "nothing reads it",
+        why="what it should set has its default",
+        fix="remove it" if nearest is None else f"correct its name: {nearest}",
     )
 
 

@@ -12,7 +12,7 @@ from publicsuffixlist import PublicSuffixList
 
 from app.doctor.findings import Area
 from app.doctor.surroundings import Surroundings
-from app.doctor.targets import usable_configs
+from app.doctor.targets import unchecked, usable_configs
 from app.settings import Settings
 from storage.configs.kinds.base import ConfigKind
 from storage.configs.kinds.email import EMAIL
@@ -36,6 +36,8 @@ class _Unknown(Exception):
 
 
 async def check(here: Surroundings) -> AsyncIterator[Finding]:
+    for finding in unchecked(AREA, here, _KINDS):
+        yield finding
     if here.configs is None:
         return
     domains = sorted(set(_domains(here.configs)))

@@ -14,9 +14,11 @@ from storage.configs.store import ConfigStore
 class Surroundings:
     settings: Settings
     configs: ConfigStore | None = None
-    """The configs; `None` if they cannot be read. The checks of the stores report this."""
+    """The configs; `None` if they cannot be read."""
+    unread: str = ""
+    """Why the configs cannot be read."""
     wrong_master_key: bool = False
-    """Whether the secrets of the deployment are encrypted with another key. Then the configs are not read."""
+    """Whether the master key of the deployment is missing. Then the configs that need it are broken."""
     tls: ssl.SSLContext = field(default_factory=ssl.create_default_context)
     clock: Callable[[], float] = time.time
 

@@ -1,10 +1,12 @@
 """The addresses in configs or derived from them, and the configs to which they belong."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
+from app.doctor.findings import Area
+from app.doctor.surroundings import Surroundings
 from app.settings import Settings
 from storage.configs.kinds.base import ConfigKind, ConfigModel
 from storage.configs.kinds.cardpay import CARDPAY
@@ -12,10 +14,11 @@ from storage.configs.kinds.events import EVENTS
 from storage.configs.kinds.payouts import PAYOUTS
 from storage.configs.kinds.sign_in import SIGN_IN, SignIn
 from storage.configs.kinds.sms import SMS
-from storage.configs.kinds.urls import resolve_url
+from storage.configs.kinds.urls import SANDBOX, resolve_url
 from storage.configs.kinds.vendor_accounts import VENDOR_ACCOUNTS, VendorAccount
 from storage.configs.kinds.walletpay import WALLETPAY, PayPalApp
 from storage.configs.store import ConfigStore
+from storage.operators.doctor_reports import Finding
 from streams.wire.errors import ServiceError
 from vendors.catalog import CATALOG
 from vendors.payments.paypal import client as paypal
@@ -24,6 +27,9 @@ from vendors.signin.catalog import DEFAULT_PROVIDERS, HOSTS
 
 _SERVICES = ("speech", "texttospeech")
 """The values of `{service}` in the addresses of Google's APIs."""
+_SHOWN = 5
+KINDS = (VENDOR_ACCOUNTS, SIGN_IN, CARDPAY, WALLETPAY, PAYOUTS, SMS, EVENTS)
+"""The kinds of configs that name addresses."""
 _PORTS = {"https": 443, "http": 80}
 
 
@@ -42,6 +48,26 @@ class Target:
         return f"{self.scheme}://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
 
+def unchecked(area: Area, here: Surroundings, kinds: Collection[ConfigKind[Any]]) -> Iterator[Finding]:
+    """Yield a finding if configs of `kinds` cannot be used, so that `usable_configs` leaves them out."""
+    if here.configs is None:
+        yield area.broken(
+            "not checked",
+            here.unread,
+            why="what this part checks is named in configs, and they cannot be read",
+            fix="repair the stores: doctor --only postgres --only valkey",
+        )
+        return
+    names = {kind.name for kind in kinds}
+    if left_out := ["/".join(key) for key in here.configs.broken() if key.kind in names]:
+        yield area.broken(
+            "not checked",
+            f"{', '.join(left_out[:_SHOWN])}{' …' if len(left_out) > _SHOWN else ''}",
+            why="the configs cannot be used",
+            fix="correct them: doctor --only secrets says what is wrong",
+        )
+
+
 def usable_configs(configs: ConfigStore, kind: ConfigKind[ConfigModel]) -> Iterator[tuple[str, str, ConfigModel]]:
     """Yield the app, the name and the value of each usable config of a kind."""
     for app_id in configs.apps():
@@ -49,7 +75,7 @@ def usable_configs(configs: ConfigStore, kind: ConfigKind[ConfigModel]) -> Itera
             try:
                 yield app_id, name, configs.get(kind, app_id, name).value
             except ServiceError:
-                continue  # The check of configs reports it.
+                continue  # `unchecked` reports it.
 
 
 def targets_of(configs: ConfigStore, settings: Settings) -> list[Target]:
@@ -99,4 +125,7 @@ def _of_sign_in(name: str, value: SignIn) -> Iterable[str]:
 
 
 def _of_paypal(_: str, value: PayPalApp) -> Iterable[str]:
-    return (value.base_url or paypal.BASE_URL, *(f"https://{host}" for host in value.certificate_hosts))
+    base_url = value.base_url or paypal.BASE_URL
+    if base_url.startswith(SANDBOX):  # Its certificates have its own port.
+        return (base_url,)
+    return (base_url, *(f"https://{host}" for host in value.certificate_hosts))

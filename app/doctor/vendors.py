@@ -13,7 +13,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from app.doctor.findings import Area, error_text
 from app.doctor.secrets import is_local
 from app.doctor.surroundings import Surroundings
-from app.doctor.targets import Target, targets_of
+from app.doctor.targets import KINDS, Target, targets_of, unchecked
 from storage.operators.doctor_reports import Finding
 from vendors.http.dns import DnsResolver
 
@@ -26,6 +26,8 @@ EXPIRES_DAYS = 14
 
 
 async def check(here: Surroundings) -> AsyncIterator[Finding]:
+    for finding in unchecked(AREA, here, KINDS):
+        yield finding
     if here.configs is None:
         return
     dns = here.settings.dns_servers

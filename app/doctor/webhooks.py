@@ -11,7 +11,7 @@ from app.doctor.findings import Area, error_text
 from app.doctor.outside import FAILURES, open_http
 from app.doctor.secrets import is_local
 from app.doctor.surroundings import Surroundings
-from app.doctor.targets import usable_configs
+from app.doctor.targets import unchecked, usable_configs
 from storage.configs.kinds.base import ConfigKind
 from storage.configs.kinds.cardpay import CARDPAY
 from storage.configs.kinds.payouts import PAYOUTS
@@ -29,6 +29,8 @@ _NOT_USABLE = {422, 500, 502, 503}
 
 
 async def check(here: Surroundings) -> AsyncIterator[Finding]:
+    for finding in unchecked(AREA, here, [*_BY_KIND, VENDOR_ACCOUNTS]):
+        yield finding
     if here.configs is None:
         return
     paths = list(paths_of(here.configs))

@@ -10,6 +10,7 @@ from aiohttp import web
 from storage.accounts.users import User
 from streams.metrics import CounterMetric
 from streams.wire.codec import dumps
+from streams.wire.disclosure import told_extra, told_message
 from streams.wire.errors import (
     BackendUnavailable,
     InvalidParameter,
@@ -108,10 +109,13 @@ def has_retry_after(error: ErrorType) -> bool:
     return error.retry_after_s is not None or issubclass(error, BackendUnavailable)
 
 
-def error_response(error: ServiceError, statuses: Statuses) -> web.Response:
-    """Return the response with the envelope `{error: {error_type, message, extra?}, bp_auth?}`."""
-    body: dict[str, Any] = {"error_type": error.error_type, "message": str(error)}
-    extra, retry_after_s = dict(error.extra), error.retry_after_s
+def error_response(error: ServiceError, statuses: Statuses, *, in_full: bool = False) -> web.Response:
+    """Return the response with the envelope `{error: {error_type, message, extra?}, bp_auth?}`.
+
+    `in_full`: with the details of faults of configs.
+    """
+    body: dict[str, Any] = {"error_type": error.error_type, "message": told_message(error, in_full=in_full)}
+    extra, retry_after_s = told_extra(error, in_full=in_full), error.retry_after_s
     if isinstance(error, BackendUnavailable):
         extra.setdefault("retryable", error.retryable)
         retry_after_s = _RETRY_BACKEND_S if retry_after_s is None else retry_after_s

@@ -1,4 +1,4 @@
-"""Writes log lines to standard output in a separate thread, so that an unread output blocks no other thread."""
+"""Writes log lines in a separate thread, so that an output that nobody reads blocks no other thread."""
 
 import atexit
 import os
@@ -12,7 +12,8 @@ from prometheus_client import Counter
 
 DROPPED = Counter("parley_log_lines_dropped", "Log lines that standard output did not accept")
 
-_STDOUT = 1
+STDOUT, STDERR = 1, 2
+"""Descriptors of the outputs of a process."""
 _MAX_LINES = 5_000
 """Waiting lines: usually less than 2 MB, and 20 MB if each has the greatest length."""
 _LINES_PER_ROUND = 64
@@ -28,8 +29,9 @@ class LogWriter:
     `dropped_line` renders the line that replaces the given number of dropped ones.
     """
 
-    def __init__(self, dropped_line: Callable[[int], bytes]) -> None:
+    def __init__(self, dropped_line: Callable[[int], bytes], *, output: int = STDOUT) -> None:
         self._dropped_line = dropped_line
+        self._output = output
         self._waiting: SimpleQueue[bytes | None] = SimpleQueue()
         """None: the process ends."""
         self._dropped = 0
@@ -77,13 +79,13 @@ class LogWriter:
             lines += [self._waiting.get() for _ in range(min(self._waiting.qsize(), _LINES_PER_ROUND - 1))]
             ended = None in lines
             for piece in _pieces(filter(None, lines)):
-                _write(piece)
+                _write(self._output, piece)
             if self._waiting.empty():
                 self._report()
 
     def _report(self) -> None:
         while count := self._dropped - self._reported:
-            _write(self._dropped_line(count))
+            _write(self._output, self._dropped_line(count))
             self._reported += count
 
 
@@ -98,13 +100,13 @@ def _pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
     yield joined
 
 
-def _write(piece: bytes) -> None:
+def _write(output: int, piece: bytes) -> None:
     """Block until `piece` is written. It is lost if nobody will ever read it, or the disk is full."""
     while piece:
         try:
-            piece = piece[os.write(_STDOUT, piece) :]
+            piece = piece[os.write(output, piece) :]
         except BlockingIOError:  # Another process that has this file open has made it non-blocking.
-            select.select([], [_STDOUT], [])
+            select.select([], [output], [])
         except OSError:
             DROPPED.inc(piece.count(b"\n"))
             return

@@ -10,9 +10,11 @@ import structlog
 from structlog.typing import EventDict
 
 from app.environment import LOG_LEVELS
-from app.observing.log_writer import LogWriter
+from app.observing.log_writer import STDERR, STDOUT, LogWriter
 from streams.wire.codec import LOG_LINE, dumps
 from streams.wire.ids import REQUEST_ID
+
+__all__ = ["STDERR", "LineRate", "configure"]
 
 log = structlog.get_logger()
 
@@ -24,15 +26,18 @@ _STACK_CHARACTERS = 3000
 _POOLS = ("asyncpg", "psycopg")
 
 
-def configure(*, level: str, process: str = "") -> None:
+def configure(*, level: str, process: str = "", output: int = STDOUT) -> None:
     """Log lines of at least `level`, and messages from libraries of at least WARNING.
 
-    `process` is the id of this process, which every line has. The pools of PostgreSQL's clients log each attempt to
-    connect while it is unavailable; whoever uses them logs that once.
+    `process` is the id of this process, which every line has. Commands write them to STDERR, because their results
+    are on standard output. The pools of PostgreSQL's clients log each attempt to connect while it is unavailable;
+    whoever uses them logs that once.
     """
     threshold = LOG_LEVELS[level]
     render = _renderer(process)
-    writer = LogWriter(lambda count: render(None, "warning", {"event": "log.lines_dropped", "count": count}))
+    writer = LogWriter(
+        lambda count: render(None, "warning", {"event": "log.lines_dropped", "count": count}), output=output
+    )
     for name in _POOLS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
     structlog.configure(

@@ -20,6 +20,7 @@ from storage.assets import quotas
 from storage.configs.kinds.predictions import Predictions
 from storage.tasks import predictions
 from storage.tasks.predictions import Prediction, output_with
+from streams.wire.disclosure import told_cause
 from streams.wire.errors import ConfigInvalid, InvalidParameter, Unavailable
 from streams.wire.ids import new_id
 from streams.wire.model import Model, not_blank
@@ -116,7 +117,8 @@ async def _make(call: Call, prediction: Prediction, waiting: LongRequest, *, hos
             found = await _ended(call.request, created, host=host)
             await finish_prediction(services, prediction, found, host=host)
     except (ConfigInvalid, InvalidParameter) as error:
-        await fail_prediction(services, prediction, status="failed", error=error.what)
+        told = told_cause(error, in_full=services.settings.development)
+        await fail_prediction(services, prediction, status="failed", error=told)
         raise
     except TimeoutError:
         if waiting.ended:

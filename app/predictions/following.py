@@ -13,6 +13,7 @@ from app.predictions.strategies import WITHIN_S, Host, asked_of, host_of, webhoo
 from app.services import Services
 from storage.tasks import predictions
 from storage.tasks.predictions import CancelPrediction, FollowPrediction, Prediction
+from streams.wire.disclosure import told_cause
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 from streams.wire.long_integers import loads_exact
 from vendors.errors import Refused, VendorError
@@ -47,7 +48,11 @@ async def follow_prediction(services: Services, job: FollowPrediction) -> None:
         await _step(services, found)
     except (ConfigInvalid, InvalidParameter) as error:
         if found.host_id is None:
-            await fail_prediction(services, found, status="failed", error=error.what)
+            log.warning(
+                "prediction.refused", app_id=found.app_id, prediction_id=found.prediction_id, error=str(error)
+            )
+            told = told_cause(error, in_full=services.settings.development)
+            await fail_prediction(services, found, status="failed", error=told)
             return
         log.info("prediction.postponed", app_id=found.app_id, prediction_id=found.prediction_id, cause=str(error))
     except VendorError as error:  # The step is repeated, until the prediction is too old.

@@ -45,12 +45,13 @@ class WrongMasterKey(Exception):
     """Raised when secrets of the deployment are encrypted with a master key that this process does not have."""
 
 
-async def check_master_key(database: Database, keyring: Keyring) -> None:
+async def check_master_key(database: Database, keyring: Keyring, *, replaces: bool) -> None:
     """Raise `WrongMasterKey` unless `keyring` has the key of this deployment.
 
     PostgreSQL has a text that is encrypted with it. The first process stores that text, unless it finds secrets of
-    other keys only. When another key has become the first one, it is encrypted again, so that the old key is not
-    needed for it. While PostgreSQL cannot be written, as during a failover, both are left to a later start.
+    other keys only. When a server or a worker (`replaces`) starts with another first key, the text is encrypted
+    again, so that the old key is not needed for it. While PostgreSQL cannot be written, as during a failover, both
+    are left to a later start.
     """
     async with database.connection() as conn:
         encrypted = await conn.fetchval(_READ)
@@ -62,8 +63,14 @@ async def check_master_key(database: Database, keyring: Keyring) -> None:
         return
     if not _decrypts(keyring, encrypted):
         raise WrongMasterKey
-    if not keyring.is_by_first(encrypted):
+    if replaces and not keyring.is_by_first(encrypted):
         await _write(database, _REPLACE, _new(keyring), encrypted)
+
+
+async def is_ahead(conn: Connection, keyring: Keyring) -> bool:
+    """Return whether no server or worker has started with the first key of `keyring` as its first one."""
+    encrypted = await conn.fetchval(_READ)
+    return encrypted is not None and not keyring.is_by_first(encrypted)
 
 
 async def accept_master_key(conn: Connection, keyring: Keyring) -> None:

@@ -313,7 +313,7 @@ class ConfigStore:
             self._undecryptable.add(key)
         entry = _entry(self._rules.read(revision), revision=revision.revision)
         if isinstance(entry, _Broken):
-            log.warning("config.broken", app_id=key.app_id, kind=key.kind, name=key.name, error=entry.message)
+            log.error("config.broken", app_id=key.app_id, kind=key.kind, name=key.name, error=entry.message)
         self._entries[key] = entry
 
     def _report_secrets(self) -> None:

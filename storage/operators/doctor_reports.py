@@ -41,8 +41,10 @@ class Report(Model):
     findings: list[Finding]
 
     @property
-    def is_broken(self) -> bool:
-        return any(finding.state is State.BROKEN for finding in self.findings)
+    def state(self) -> State:
+        """The worst state of all findings."""
+        states = {finding.state for finding in self.findings}
+        return next((state for state in (State.BROKEN, State.DOUBTFUL) if state in states), State.GOOD)
 
 
 async def store(valkey: Valkey, report: Report) -> None:

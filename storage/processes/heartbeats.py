@@ -17,7 +17,7 @@ from storage.valkey import client as redis
 from storage.valkey.client import Valkey
 from streams.tasks import background, stopping
 from streams.wire.codec import dumps, loads
-from streams.wire.errors import StoreError
+from streams.wire.errors import StoreError, ValkeyUnavailable
 
 log = structlog.get_logger()
 
@@ -64,6 +64,8 @@ class Heartbeat:
         """When Valkey was last unavailable or had lost the entry of this process."""
         self._valkey_lost_at: float | None = None
         """When Valkey, or a part of it, became unavailable; `None` if it is available."""
+        self._valkey_fault = ""
+        """Why the last beat did not reach Valkey; empty if it did."""
         self._known_to_valkey = False
         """Whether an earlier beat has reached Valkey, so that a missing entry means that Valkey has lost data."""
 
@@ -92,6 +94,15 @@ class Heartbeat:
         """Whether Valkey, or a part of it, has been unavailable for longer than a failover takes."""
         return self._valkey_lost_at is not None and _now() - self._valkey_lost_at > self._void_after_s
 
+    async def check_valkey(self) -> None:
+        """Raise `StoreError` unless Valkey answers, and has accepted the last beat.
+
+        A Valkey whose memory is full answers, but refuses what streams and logins need to write.
+        """
+        await self._valkey.ping()
+        if self._valkey_fault:
+            raise ValkeyUnavailable(self._valkey_fault)
+
     async def _report_to_valkey(self) -> None:
         counts, now = Counter(self._streams()), _now()
         void_ms, forgotten_ms = round(self._void_after_s * 1000), _FORGOTTEN_AFTER_S * 1000
@@ -107,12 +118,13 @@ class Heartbeat:
                     self.registrations.lose_all()
                 await self.registrations.check()
                 await self.registrations.forget(gone)
-        except StoreError:
+        except StoreError as error:
+            self._valkey_fault = error.what
             self._valkey.lost.set()
             self._valkey_failed_at = _now()
             self._valkey_lost_at = self._valkey_lost_at or _now()
             raise
-        self._valkey_lost_at = None
+        self._valkey_lost_at, self._valkey_fault = None, ""
         self._reported_at = _now()
         if added and self._known_to_valkey:
             self._valkey_failed_at = _now()

@@ -140,7 +140,10 @@ class Conflict(InvalidOperation):
 
 
 class ConfigInvalid(ServiceError):
-    """A config that the request needs is missing or invalid. The message names the config and the field."""
+    """A config that the request needs is missing or invalid.
+
+    In development and in the admin API, the message names the config and the field. In production, the log does.
+    """
 
     error_type = "config_invalid"
     status = 422

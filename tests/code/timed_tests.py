@@ -14,6 +14,7 @@ TIMED_SLEEPS = {
         "tests/app/ai/speech/test_recognition.py",
         "tests/app/ai/readers/test_remote_readers.py",
         "tests/app/ai/conversations/test_turns.py",
+        "tests/app/doctor/test_ways.py",
         "tests/app/http/request/test_slow_bodies.py",
         "tests/app/http/serving/test_connections.py",
         "tests/app/valkey_proxy.py",

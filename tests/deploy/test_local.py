@@ -5,6 +5,7 @@ import re
 import shlex
 import signal
 import socket
+import sys
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -118,6 +119,14 @@ async def _printed_commands_work_in_another_folder(local: Command, tmp_path: Pat
     assert outputs[1].count(".") == 2, "a JWT"
 
 
+async def _the_doctor_finds_nothing_broken(tmp_path: Path) -> None:
+    parts = " ".join(f"--only {part}" for part in ("database", "secrets", "vendors", "mail", "webhooks"))
+    shell = f". {tmp_path}/data/env && {sys.executable} -m app doctor {parts}"
+    process = await asyncio.create_subprocess_shell(shell, stdout=asyncio.subprocess.PIPE)
+    output, _ = await process.communicate()
+    assert (process.returncode, "broken " in output.decode()) == (0, False), output.decode()
+
+
 async def _no_process_remains_after_a_kill(local: Command) -> None:
     processes = local.descendants()
     assert len(processes) > 3
@@ -133,6 +142,7 @@ async def test_users_survive_ctrl_c_and_no_process_remains_after_it_or_a_kill(tm
         await _anybody_can_sign_in_at_every_third_party(url)
         await _second_instance_is_refused(tmp_path)
         await _printed_commands_work_in_another_folder(local, tmp_path)
+        await _the_doctor_finds_nothing_broken(tmp_path)
         first, processes = _user(local.lines), local.descendants()
         local.process.send_signal(signal.SIGINT)
         assert await local.end() == 0
@@ -171,6 +181,17 @@ async def test_invalid_variable_is_named_in_one_line(tmp_path: Path):
         async with command("deploy.local", **_environment(tmp_path, **given)) as local:
             assert await local.end() == 2, local.lines
         assert local.lines == [f"parley: {next(iter(given))}{' ' if fault.startswith('must') else ': '}{fault}"]
+
+
+async def test_the_settings_of_a_deployment_are_refused_before_anything_is_written(
+    tmp_path: Path, database_url: str
+):
+    given = {"PARLEY_ENV": "production", "DATABASE_URL": database_url, "REDIS_URL": "redis://127.0.0.1:1"}
+    async with command("deploy.local", **_environment(tmp_path, **given)) as local:
+        assert await local.end() == 2
+    refused = "parley: PARLEY_ENV is production, but make run is for development: see docs/operating/install.md"
+    assert local.lines == [refused]
+    assert not (tmp_path / "data").exists()
 
 
 async def test_secrets_are_stored_in_a_file_that_only_the_owner_reads(tmp_path: Path):

@@ -54,6 +54,15 @@ async def test_seed_replaces_its_own_earlier_value(services: Services):
     assert services.configs.get(CONVERSATION, "default", "scripted").value.chat.model == "scripted"
 
 
+async def test_a_deployment_is_not_seeded(services: Services):
+    async with services.database.connection() as conn:
+        await conn.execute("update config_revisions set author = 'import'")
+    with pytest.raises(SettingsError, match=r"^parley: DATABASE_URL: the database has configs of a deployment"):
+        await seed(services.configs, _ENV)
+    async with services.database.connection() as conn:
+        assert await conn.fetchval("select count(*) from config_revisions where author = 'seed'") == 0
+
+
 async def test_real_model_needs_no_key(services: Services):
     await seed(services.configs, _ENV | {"PARLEY_OPENAI_BASE_URL": "http://127.0.0.1:11434/v1"})
     account = services.configs.get(VENDOR_ACCOUNTS, "default", "openai").value

@@ -148,7 +148,7 @@ def test_the_digest_covers_only_the_answer(event: Event, said: str | bytes):
 def test_error_types_in_events_have_underscores():
     error = Unavailable("backend unavailable is said twice")
 
-    assert error_content(error) == {
+    assert error_content(error, in_full=True) == {
         "error_type": "backend_unavailable",
         "message": "backend_unavailable: backend unavailable is said twice",
         "extra": {"retryable": True},
@@ -167,7 +167,7 @@ def test_error_types_of_attempts_have_underscores_too():
     ]
     error = Unavailable("every strategy failed", extra={"attempts": attempts})
 
-    content = error_content(error)
+    content = error_content(error, in_full=True)
 
     assert [attempt["error_type"] for attempt in content["extra"]["attempts"]] == [
         "backend_unavailable",
@@ -182,8 +182,10 @@ def test_error_types_of_attempts_have_underscores_too():
 
 
 def test_retryable_of_an_error_overrides_that_of_its_class():
-    assert error_content(InvalidParameter("x"))["extra"] == {"retryable": False}
-    assert error_content(InvalidParameter("x", extra={"retryable": True, "record_id": 3}))["extra"] == {
+    assert error_content(InvalidParameter("x"), in_full=False)["extra"] == {"retryable": False}
+    assert error_content(InvalidParameter("x", extra={"retryable": True, "record_id": 3}), in_full=False)[
+        "extra"
+    ] == {
         "retryable": True,
         "record_id": 3,
     }

@@ -21,6 +21,7 @@ from storage.secrets import Keyring
 from storage.tasks import image_tasks
 from storage.tasks.image_tasks import ImageTask, PollImageTask
 from streams.wire.codec import dumps
+from streams.wire.disclosure import told_cause
 from streams.wire.errors import ServiceError
 from streams.wire.model import Model
 from vendors.catalog import IMAGE_HOSTS
@@ -96,7 +97,7 @@ async def _advance(services: Services, task: ImageTask, host_task_id: str, *, ag
     if ended and host_task is not None:
         await _end(services, task, host_task, image_key=image_key)
     elif services.clock.now(task.app_id) >= task.lost_at:
-        await fail(services, task, _lost(error), host_task=host_task)
+        await fail(services, task, _lost(services, error), host_task=host_task)
     else:
         await _continue(services, task, host_task, in_s=_wait_s(age_s))
 
@@ -111,8 +112,11 @@ async def _copy(
         raise TimedOut(access.platform, f"did not send the image within {_COPY_S} s", retryable=True) from None
 
 
-def _lost(error: ServiceError | None) -> str:
-    return "the host did not finish the task in time" if error is None else f"the image was not read: {error.what}"
+def _lost(services: Services, error: ServiceError | None) -> str:
+    """Return why a task is given up, as its user reads it. The log has the whole cause."""
+    if error is None:
+        return "the host did not finish the task in time"
+    return f"the image was not read: {told_cause(error, in_full=services.settings.development)}"
 
 
 def _wait_s(age_s: float) -> float:

@@ -14,6 +14,7 @@ from app.http.html import wants_html
 from app.http.paths import USER_ID, is_server_path, names_in
 from app.http.rows import idempotency
 from app.http.rows.endpoint import REQUEST_CONTEXT, Endpoint
+from app.services import SERVICES
 from storage.operators.operators import Role
 from streams.metrics import CounterMetric
 from streams.wire.errors import (
@@ -115,18 +116,23 @@ def _of_server(area: Area, path: str) -> Iterator[ErrorType]:
 def response_to(request: web.Request, error: ServiceError) -> web.Response:
     """Return the response to an error of an endpoint: the envelope, or a page for browsers if its area has one.
 
-    An error that the row does not list is logged and counted.
+    An error that the row does not list is logged and counted. The access line has the details of a fault of a
+    config, which are told to operators, and to clients only in development.
     """
-    row = request[REQUEST_CONTEXT].endpoint
+    context = request[REQUEST_CONTEXT]
+    row = context.endpoint
     if row is None:
         return error_response(error, {})
+    if isinstance(error, ConfigInvalid):
+        context.log_fields = {**(context.log_fields or {}), "error": str(error)}
     s2s = is_server_path(request.path)
     path = next((path for path in row.paths if is_server_path(path) is s2s), row.path)
     statuses = row.area.statuses
     status = status_of(type(error), statuses)
     if all(status_of(listed, statuses) != status for listed in _listings(error, errors_of(row, path))):
         _report(row, error)
-    response = error_response(error, statuses)
+    in_full = row.area.role is not None or request.app[SERVICES].settings.development
+    response = error_response(error, statuses, in_full=in_full)
     if row.area.error_page is None or not wants_html(request):
         return response
     page = row.area.error_page(request, status)

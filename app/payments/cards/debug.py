@@ -29,6 +29,7 @@ from storage.payments.cards import payments as card_payments
 from storage.payments.cards import subscriptions as card_subscriptions
 from storage.payments.cards.payments import CardPaymentNotFound
 from storage.payments.cards.subscriptions import CardSubscriptionNotFound
+from streams.wire.disclosure import told_cause
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 from streams.wire.model import Matches, Model
 from vendors.payments.stripe.card_numbers import TEST_CARDS
@@ -136,7 +137,8 @@ async def set_default_method(
     try:
         platform = card_platform(call.services, call.app_id, body.config_name)
     except ConfigInvalid as error:
-        raise InvalidParameter(f"config_name cannot be used: {error.what}") from None
+        told = told_cause(error, in_full=call.services.settings.development)
+        raise InvalidParameter(f"config_name: {told}") from error  # The log has the cause.
     platform = _debugged(call, platform)
     async with call.services.database.connection() as conn:
         row = await card_subscriptions.of_user(conn, call.app_id, call.caller.user, subscription_id=path.sub_id)

@@ -54,7 +54,7 @@ def actor_of(
         "stream",
         Owner("default", "user"),
         request_id="request",
-        resources=SimpleNamespace(traces=None),
+        resources=SimpleNamespace(traces=None, tells_config_faults=False),
         receipt=Receipt(0),
         log=EventLog(keep_bytes=65_536, lag_bytes=65_536),
         max_stream_s=60,

@@ -4,6 +4,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -26,6 +27,8 @@ from storage.postgres.database import Connection
 from storage.secrets import Keyring
 from streams.wire.errors import StoreError
 from tests.app.commands.ended import ended
+from tests.deploy.serving import server_env
+from tests.running.forks import run
 from tests.running.read_only import read_only
 from tests.running.servers import MASTER_KEY, Server, listening_socket, running_server
 
@@ -133,6 +136,26 @@ async def test_a_key_is_replaced_in_two_steps_and_each_server_is_ready(server: S
         async with started(settings, keys) as node:
             assert await ready(node) == (200, {})
     await refuse(settings, MASTER_KEY)
+
+
+async def test_an_import_with_a_key_that_no_server_has_as_its_first_is_refused(
+    server: Server, tmp_path: Path
+) -> None:
+    file = tmp_path / "default" / "auth" / "default.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text("sign_keys: [{id: a, key: a key of 32 characters for a client}]")
+    env = server_env(server.services.settings, PARLEY_MASTER_KEY=f"{OTHER},{MASTER_KEY}")
+    code, _, errors = await run("app", "config", "import", str(tmp_path), env=env)
+    assert (code, errors.startswith("parley: PARLEY_MASTER_KEY begins with a key with which no running")) == (
+        2,
+        True,
+    )
+    assert await ready(server) == (200, {})
+    async with started(server.services.settings, MASTER_KEY):
+        pass
+    async with started(server.services.settings, f"{OTHER},{MASTER_KEY}"):
+        code, _, errors = await run("app", "config", "import", str(tmp_path), env=env)
+    assert (code, errors) == (0, "")
 
 
 @pytest.mark.parametrize("stored", [True, False], ids=["replaced key", "first start"])

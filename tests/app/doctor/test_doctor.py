@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,6 +14,7 @@ import pytest
 from aiohttp import web
 from pydantic import SecretStr
 
+from app.stores import open_stores
 from deploy.valkey_cluster import valkey_cluster
 from storage.jobs import jobs
 from storage.jobs.jobs import WorkWebhook
@@ -28,7 +30,7 @@ from tests.deploy.serving import server_env
 from tests.running.forks import run
 from tests.running.object_stores import new_bucket, s3_server
 from tests.running.s3_proxy import code, s3_proxy
-from tests.running.servers import ADMIN_TOKEN, Databases, Server, new_server
+from tests.running.servers import ADMIN_TOKEN, MASTER_KEY, Databases, Server, new_server
 from tests.running.small_disk import small_disk
 
 _OF_TESTS = {"durability", "persistence"}
@@ -78,12 +80,16 @@ async def test_the_stores_of_a_deployment_are_good(doctor: Doctor) -> None:
 
 async def test_stores_that_do_not_run_are_broken(doctor: Doctor) -> None:
     findings = await doctor.examine(
-        *("postgres", "valkey", "database", "secrets", "vendors", "mail"),
+        *("postgres", "valkey", "database", "secrets", "vendors", "mail", "senders", "webhooks"),
         database_url="postgresql://127.0.0.1:1/parley",
         redis_url="redis://127.0.0.1:1",
     )
-    assert [finding.area for finding in findings if finding.state is BROKEN] == ["postgres", "valkey"]
-    assert all("127.0.0.1:1" in finding.seen for finding in findings if finding.state is BROKEN)
+    broken = [finding for finding in findings if finding.state is BROKEN]
+    assert [finding.area for finding in broken[:2]] == ["postgres", "valkey"]
+    assert all("127.0.0.1:1" in finding.seen for finding in broken[:2])
+    unchecked = ["database", "configs", "vendors", "mail", "senders", "webhooks"]
+    assert [finding.area for finding in broken if finding.point == "not checked"] == unchecked
+    assert all(finding.seen.startswith("database: ") for finding in broken[2:])
 
 
 @pytest.mark.parametrize(
@@ -228,6 +234,32 @@ async def test_secrets_that_do_not_fit_are_named(doctor: Doctor) -> None:
     assert point(long, "PARLEY_ADMIN_TOKEN").state is GOOD
 
 
+async def test_configs_that_one_of_two_keys_decrypts_are_checked_and_the_others_are_named(
+    databases: Databases, tmp_path: Path
+) -> None:
+    new = MASTER_KEY[::-1]
+    async with new_server(databases, tmp_path, seeded=False) as running:
+        settings = running.services.settings
+        account = {"platform": "openai", "base_url": "http://127.0.0.1:1", "api_key": "sk-a"}
+        await put(running, "apps", "default", {"title": "App"})
+        await put(running, "vendor_accounts", "old", account)
+        async with open_stores(replace(settings, master_key=SecretStr(f"{new},{MASTER_KEY}"))) as replaced:
+            await replaced.configs.put("default", "vendor_accounts", "new", account, author="test", origin=COMMAND)
+        parts = "secrets", "vendors", "webhooks"
+        findings = await Doctor(running).examine(*parts)
+    key = point(findings, "PARLEY_MASTER_KEY")
+    assert (key.state, key.seen) == (
+        BROKEN,
+        "it lacks the key that 1 configs need: default/vendor_accounts/new",
+    )
+    assert "used by default/vendor_accounts/old" in point(findings, "http://127.0.0.1:1").seen
+    left_out = [finding for finding in findings if finding.point == "not checked"]
+    assert [(finding.area, finding.seen) for finding in left_out] == [
+        ("vendors", "default/vendor_accounts/new"),
+        ("webhooks", "default/vendor_accounts/new"),
+    ]
+
+
 async def test_a_development_server_with_a_public_name_is_broken(doctor: Doctor) -> None:
     found = point(await doctor.examine("secrets", public_url="https://parley.example.com"), "PARLEY_ENV")
     assert (found.state, found.fix) == (BROKEN, "set PARLEY_ENV=production")
@@ -289,6 +321,26 @@ async def test_the_report_is_printed_as_json_and_kept_for_the_console(guest: Ser
     assert {finding["area"] for finding in report["findings"]} >= {"postgres", "valkey", "objects", "proxy"}
     async with server.http.get(url, headers=headers) as answer:
         assert (await answer.json())["report"] == report
+
+
+async def test_a_report_for_programs_has_no_other_lines(doctor: Doctor) -> None:
+    await put(doctor.server, "vendor_accounts", "locked", {"platform": "openai", "api_key": "sk-a"})
+    env = server_env(doctor.server.services.settings, PARLEY_MASTER_KEY=MASTER_KEY[::-1])
+    code, out, errors = await run("app", "doctor", "--json", "--only", "vendors", env=env)
+    (found,) = loads(out.encode())["findings"]
+    assert (code, found["point"]) == (1, "not checked")
+    assert "default/vendor_accounts/locked" in found["seen"]
+    assert '"event":"config.broken"' in errors
+
+
+async def test_a_strict_command_ends_with_3_if_something_is_doubtful(doctor: Doctor) -> None:
+    env = server_env(doctor.server.services.settings, PARLEY_METRIC_PORT="9000")
+    only = "--only", "secrets"
+    code, out, _ = await run("app", "doctor", *only, env=env)
+    strict, _, _ = await run("app", "doctor", *only, "--strict", env=env)
+    assert (code, strict) == (0, 3)
+    assert "PARLEY_METRIC_PORT: nothing reads it" in out
+    assert "fix: correct its name: PARLEY_METRICS_PORT" in out
 
 
 async def test_a_command_without_settings_says_which(doctor: Doctor) -> None:

@@ -222,8 +222,11 @@ async def test_a_server_that_nobody_reaches_is_broken(module_server: Server, clo
 
 
 @asynccontextmanager
-async def holding_uploads(*, passing: int) -> AsyncIterator[str]:
-    """Yield the URL of a server that holds all uploads, and events too after the first `passing` streams."""
+async def holding_uploads(*, passing: int = 0, flushed_s: float = 0) -> AsyncIterator[str]:
+    """Yield the URL of a server that holds all uploads, and events too after the first `passing` streams.
+
+    Events are held to the end, or written every `flushed_s` seconds.
+    """
     streams = count()
 
     async def probe(request: web.Request) -> web.StreamResponse:
@@ -232,12 +235,15 @@ async def holding_uploads(*, passing: int) -> AsyncIterator[str]:
         response = web.StreamResponse(headers={"Server": "parley"})
         await response.prepare(request)
 
-        async def write(name: str, at_ms: int = 0) -> None:
-            await response.write(f"event: {name}\ndata: ".encode() + dumps({"content": {"at_ms": at_ms}}) + b"\n\n")
+        async def write(name: str, at_ms: int = 0, *, size: int = 0) -> None:
+            content = dumps({"content": {"at_ms": at_ms, "bytes": size}})
+            await response.write(f"event: {name}\ndata: ".encode() + content + b"\n\n")
 
-        for name in ("start", "received", "received"):
-            await write(name)
+        await write("start")
+        await write("received", size=100)
         for tick in range(5):
+            if flushed_s and tick == 4:  # The others were written before the first flush.
+                await asyncio.sleep(flushed_s)
             await write("tick", claimed_ms * tick)
         await write("end")
         return response
@@ -259,6 +265,13 @@ async def test_events_that_never_pass_are_held_back(module_server: Server) -> No
         findings = await Doctor(module_server).examine("proxy", public_url=url)
     assert bad_points(findings) == {"uploads", "events"}
     assert point(findings, "events").state is BROKEN
+
+
+async def test_events_that_pass_together_every_while_are_held_back(module_server: Server) -> None:
+    async with holding_uploads(flushed_s=0.7) as url:
+        findings = await Doctor(module_server).examine("proxy", public_url=url)
+    assert bad_points(findings) == {"uploads", "events"}
+    assert "up to 0.6" in point(findings, "events").seen
 
 
 async def test_another_server_at_the_public_url_is_broken(module_server: Server) -> None:

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from tests.app.callers import ask, working
+from tests.app.callers import ask, work_off, working
 from tests.app.predictions.hosts import LONG_MS, VERSION, Studio, advance
 from tests.calendar.clock import epoch_s
+from tests.running.another_server import another_server
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.replicate import WEBHOOK_KEY
@@ -139,6 +140,16 @@ async def test_equal_inputs_whose_responses_were_lost_are_not_mixed_up(studio: S
     await studio.work_off()
     assert [(await studio.state(prediction))["status"] for prediction in ids] == ["succeeded"] * 2
     assert len(studio.asked("predictions")) == 2
+
+
+async def test_prediction_hides_the_fault_of_its_account_in_production(studio: Studio):
+    await studio.set_up(key="wrong")
+    _, answer = await studio.later()
+    async with another_server(studio.server.services.settings, env="production") as production:
+        await work_off(production.services)
+    state = await studio.state(answer["id"])
+    hidden = "a config of this app cannot be used; its operator can read why in the log"
+    assert (state["status"], state["error"]) == ("failed", hidden)
 
 
 async def test_prediction_that_lasts_too_long_is_canceled(studio: Studio):

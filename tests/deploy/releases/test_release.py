@@ -19,6 +19,7 @@ IDENTITY = {
     for field in ("NAME", "EMAIL")
 }
 BUILDER = """#!/bin/sh
+if [ "$1" = info ]; then echo "cannot connect to the daemon" >&2; exit {info}; fi
 echo "$@" >>{log}
 test -f deploy/Dockerfile && grep -q '^version = "1.2.0"$' pyproject.toml && exit {code}
 """
@@ -57,9 +58,9 @@ class Clone:
         self.git("add", name)
         self.git("commit", "--quiet", "--message", "Change a file")
 
-    def put_builder(self, *, code: int) -> Path:
+    def put_builder(self, *, code: int, info: int = 0) -> Path:
         log, builder = self.tools / "log", self.tools / "docker"
-        builder.write_text(BUILDER.format(log=log, code=code))
+        builder.write_text(BUILDER.format(log=log, code=code, info=info))
         builder.chmod(0o755)
         return log
 
@@ -145,3 +146,16 @@ def test_the_image_has_the_version_of_the_project(tmp_path: Path) -> None:
     missing = "import importlib.metadata as m, runpy, sys; m.version = None; sys.argv = ['app', '--version']"
     done = run(sys.executable, "-c", f"{missing}; runpy.run_module('app', run_name='__main__')", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (0, f"parley {stated[1]}\n")
+
+
+def test_without_a_daemon_the_release_has_no_image(clone: Clone) -> None:
+    changelog = clone.folder / "CHANGELOG.md"
+    clone.commit(
+        "CHANGELOG.md", changelog.read_text().replace("## Unreleased\n", "## Unreleased\n\n- A change.\n", 1)
+    )
+    log = clone.put_builder(code=0, info=1)
+    code, output = clone.release("1.2.0")
+    assert code == 0, output
+    assert "image: not built: docker cannot be used (cannot connect to the daemon): start it" in output
+    assert clone.git("tag", "--list") == "v1.2.0\n"
+    assert not log.exists()

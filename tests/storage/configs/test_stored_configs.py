@@ -6,6 +6,7 @@ from decimal import Decimal
 import asyncpg
 import pytest
 from pydantic import Field
+from structlog.testing import capture_logs
 
 from storage.configs.kinds import KINDS
 from storage.configs.kinds.apps import APPS
@@ -29,6 +30,12 @@ async def test_a_stored_value_that_has_become_invalid_breaks_only_its_config(set
     async with store_of(settings, kinds=loose) as old:
         await old.put("default", "speech", "old", {"account": 1}, author="ada", origin=COMMAND)
     await configs.put("default", "speech", "good", {"account": "a"}, author="ada", origin=COMMAND)
+    with capture_logs() as lines:
+        async with store_of(settings):
+            pass
+    assert [(line["name"], line["log_level"]) for line in lines if line["event"] == "config.broken"] == [
+        ("old", "error")
+    ]
     async with store_of(settings) as store:
         with pytest.raises(ConfigInvalid, match=r"^config_invalid: speech old: account must be a string$"):
             store.get(SPEECH, "default", "old")

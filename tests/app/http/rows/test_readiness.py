@@ -15,8 +15,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from app.settings import Settings
+from deploy.valkey_cluster import valkey_cluster
 from streams.wire.errors import StoreError
 from tests.app.valkey_proxy import ValkeyProxy, valkey_proxy_to
+from tests.running.another_server import another_server
 from tests.running.object_stores import open_store
 from tests.running.read_only import read_only
 from tests.running.servers import Server
@@ -157,6 +159,22 @@ class TestPausedValkey:
         (back,) = reported(lines, "store.available", "valkey")
         assert back["log_level"] == "info"
         assert back["away_s"] > 0
+
+
+async def test_full_valkey_is_reported_until_it_accepts_writes_again(server: Server, tmp_path: Path) -> None:
+    async with (
+        valkey_cluster(tmp_path, primaries=1, replicas=False) as own,
+        another_server(server.services.settings, redis_url=own.url) as full,
+    ):
+        assert (await ready(full))[1]["parts"]["valkey"] == "ok"
+        await own.ask(own.nodes[0], "CONFIG", "SET", "maxmemory", "1")
+        await full.services.heartbeat.try_beat()
+        status, answer = await ready(full)
+        assert (status, answer["parts"]["valkey"]) == (200, "degraded")
+        assert answer["causes"]["valkey"] == "Valkey is out of memory (`maxmemory`)"
+        await own.ask(own.nodes[0], "CONFIG", "SET", "maxmemory", "0")
+        await full.services.heartbeat.try_beat()
+        assert (await ready(full))[1]["parts"]["valkey"] == "ok"
 
 
 @contextmanager

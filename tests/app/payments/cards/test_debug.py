@@ -7,6 +7,7 @@ import pytest
 from tests.app.payments.cards.shop import CARD, Buyer, Shop
 from tests.app.payments.cards.subscribers import subscribed
 from tests.card_numbers import SENT, tables_with
+from tests.running.another_server import another_server
 from vendors.sandbox.faults import key_of
 
 PAY = "/bp/asset/debug/cardpay_payment_intent/confirm"
@@ -102,6 +103,15 @@ async def test_the_default_payment_method_of_a_subscription(shop: Shop, buyer: B
     assert await set_method("pm_card_visa", "Other") == (400, "invalid_parameter")
     await shop.configure(secret_key=key_of(fault="unavailable", retry_after_s=0.01))
     assert await set_method("pm_card_visa") == (400, "backend unavailable")
+
+
+async def test_production_does_not_tell_why_a_config_cannot_be_used(shop: Shop, buyer: Buyer) -> None:
+    path = "/bp/asset/debug/cardpay_sub/sub_1/default_payment_method"
+    body = {"payment_method_name": "pm_card_visa", "config_name": "Other"}
+    async with another_server(shop.server.services.settings, env="production") as production:
+        status, answer = await Shop(production, shop.sandbox).client_call(buyer, "POST", path, json=body)
+    hidden = "a config of this app cannot be used; its operator can read why in the log"
+    assert (status, answer["error"]["message"]) == (400, f"invalid_parameter: config_name: {hidden}")
 
 
 async def test_debug_endpoints_do_not_exist_without_debug(shop: Shop, buyer: Buyer) -> None:
