@@ -4,6 +4,7 @@ import { TEXTS } from "./texts.js";
 
 let csrf = "sign-in"; // Sign-in needs the header with any value.
 let onEnd = () => {};
+const OWN_401 = ["/session", "/self"]; // Both ask who is signed in, so a 401 does not end anything.
 
 /** A response with an error envelope. `status` is 0 if there was no response. */
 export class ApiError extends Error {
@@ -15,6 +16,7 @@ export class ApiError extends Error {
 
 export const useCsrf = (token) => (csrf = token ?? "sign-in");
 export const whenSessionEnds = (callback) => (onEnd = callback);
+export const sessionEnded = () => onEnd();
 
 /** Calls `path` and returns the value of the response. Throws `ApiError`. */
 export async function call(method, path, { body, headers, background } = {}) {
@@ -30,7 +32,7 @@ export async function call(method, path, { body, headers, background } = {}) {
   }
   const value = answer ? JSON.parse(answer) : null;
   if (response.ok) return value;
-  if (response.status === 401 && !path.endsWith("/session")) onEnd();
+  if (response.status === 401 && !OWN_401.some((end) => path.endsWith(end))) sessionEnded();
   throw new ApiError(response.status, value?.error?.message ?? response.statusText);
 }
 

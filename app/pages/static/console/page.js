@@ -39,6 +39,7 @@ function pageOf({ area, parts }) {
 
 function Console() {
   const [self, setSelf] = useState(undefined);
+  const [ended, setEnded] = useState(false);
   const load = () =>
     read("/self").then(
       (answer) => {
@@ -48,17 +49,18 @@ function Console() {
       () => setSelf(null),
     );
   useEffect(() => {
-    whenSessionEnds(() => setSelf(null));
+    whenSessionEnds(() => (setEnded(true), setSelf(null)));
     if (hasLink()) setSelf(null);
     else load();
   }, []);
   const leave = async () => {
     await write("DELETE", "/session").catch(() => {});
     useCsrf(undefined);
+    setEnded(false);
     setSelf(null);
   };
   if (self === undefined) return null;
-  if (self === null) return html`<${SignIn} onDone=${(csrf) => (useCsrf(csrf), load())} />`;
+  if (self === null) return html`<${SignIn} ended=${ended} onDone=${(csrf) => (useCsrf(csrf), load())} />`;
   return html`<${Shell} self=${self} onLeave=${leave} />`;
 }
 

@@ -36,6 +36,7 @@ export const TEXTS = {
   signOut: "Sign out",
   signIn: {
     title: "Sign in",
+    ended: "Your session has ended. Sign in again.",
     token: "Operator token",
     tokenHelp: "An admin adds you with: python -m app operators add",
     code: "Code",
