@@ -32,7 +32,7 @@ export function SignIn({ ended, onDone }) {
       if (answer.csrf) onDone(answer.csrf);
       else setStep(answer);
     } catch (failure) {
-      setError(failure.message);
+      setError(failure.status === 401 && step.state === "token" ? texts.wrongToken : failure.message);
       setCode("");
       if (step.state === "link") setStep({ state: "token" });
     }
