@@ -51,8 +51,8 @@ async def identify(request: web.Request, services: Services, *, needed: Role) ->
     address either, because it may be weak. Tokens of operators are still accepted: they cannot be guessed, and an
     operator who shares an address with an attacker must not be locked out.
 
-    A call without `Authorization` may have the cookie of a session. Raises `SessionEnded` and `CrossSiteRequest`. An
-    ended session is no failed call: nobody can guess one, and open pages go on asking until they are signed in again.
+    A call without `Authorization` may have the cookie of a session. Raises `SessionEnded` and `CrossSiteRequest`.
+    An ended session does not count as a failed call: nobody can guess one, and a page may ask with it again.
     """
     if (session := session_token(request, services.settings)) is not None:
         operator = await _of_session(request, services, session)

@@ -36,11 +36,9 @@ WRONG_ADDRESSES = (
 )
 ADDRESSES = {"": "Overview", "operations/logins": "Operations", "streams/ended": "Streams", "jobs/held": "Jobs"}
 
-AWAY = {
-    "error": {"error_type": "database_unavailable", "message": "database_unavailable: PostgreSQL is not available"}
-}
-FAILED = {"error": {"error_type": "internal", "message": "internal: the server failed"}}
-LIMITED = {"error": {"error_type": "api_rate_limit", "message": "api_rate_limit: too many failed calls"}}
+AWAY = {"error": {"message": "database_unavailable: PostgreSQL is not available"}}
+FAILED = {"error": {"message": "internal: the server failed"}}
+LIMITED = {"error": {"message": "api_rate_limit: too many failed calls"}}
 ANSWERS: dict[str, tuple[dict[str, Any], str]] = {
     "a proxy": (
         {"status": 502, "content_type": "text/html", "body": "<h1>Bad Gateway</h1>"},
