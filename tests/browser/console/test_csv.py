@@ -61,7 +61,10 @@ async def test_numbers_stay_numbers(page: Page, server: Server) -> None:
         ("PATCH", owned, {"name": "coins", "quantity": -30}),
     ):
         async with server.http.request(
-            method, f"{server.url}/admin/api/{path}", json=body, headers=headers
+            method,
+            f"{server.url}/admin/api/{path}",
+            json=body,
+            headers={**headers, "Idempotency-Key": f"{method}-{uid}"},
         ) as answer:
             assert answer.status == 200, await answer.text()
     await page.goto(f"{server.url}/console#/users/default/{uid}/ledger")
