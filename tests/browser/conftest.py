@@ -69,7 +69,10 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
-    """Fail a run of all tests of the console whose pages have not called each operation for operators."""
+    """Fail a run of all tests of the console whose pages have not called each operation for operators.
+
+    Changes must have been made at both layouts of the pages.
+    """
     config = session.config
     selects = config.option.keyword or any("::" in each for each in config.args)
     if hasattr(config, "workerinput") or exitstatus or selects:

@@ -29,6 +29,13 @@ from streams.wire.model import Model, Moment, QueryInt
 _MAX_SPAN = 1000
 
 
+class BoardNotFound(ItemNotFound):
+    """The app has no board with this name, and users have uploaded no scores to one that it had."""
+
+    def __init__(self, board: str) -> None:
+        super().__init__(f"leaderboard {listed([board])} does not exist")
+
+
 class PeriodNotFound(ItemNotFound):
     """The board has no such period, or no user has uploaded a score in it."""
 
@@ -108,6 +115,8 @@ async def list_periods(call: Call, path: Path[BoardPath], query: Query[PageQuery
     require_app(call, path.app)
     async with call.services.database.connection() as conn:
         found = await board_periods.page(conn, path.app, board=path.board, before=query.before, size=query.size + 1)
+    if not found and query.before is None and not call.services.configs.exists(LEADERBOARDS, path.app, path.board):
+        raise BoardNotFound(path.board)
     rows, further = page_of(found, query.size, lambda period: rfc3339(period.starts_at))
     return PeriodList(next=further, periods=[_row(period) for period in rows])
 
@@ -185,7 +194,7 @@ _PERIOD = _PATH + "/{period}"
 _ERRORS = (UnknownApp, PeriodNotFound)
 
 ADMIN_BOARD_ROUTES = [
-    Endpoint("GET", _PATH, list_periods, FOR_VIEWERS, errors=(UnknownApp,)),
+    Endpoint("GET", _PATH, list_periods, FOR_VIEWERS, errors=(UnknownApp, BoardNotFound)),
     Endpoint("GET", _PERIOD, read_period, FOR_VIEWERS, errors=_ERRORS),
     Endpoint("GET", f"{_PERIOD}/ranks", read_ranks, FOR_VIEWERS, errors=_ERRORS),
     Endpoint("POST", f"{_PERIOD}/rewards", reward_again, FOR_EDITORS, errors=(*_ERRORS, PeriodOpen)),

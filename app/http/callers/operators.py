@@ -52,6 +52,7 @@ async def identify(request: web.Request, services: Services, *, needed: Role) ->
     operator who shares an address with an attacker must not be locked out.
 
     A call without `Authorization` may have the cookie of a session. Raises `SessionEnded` and `CrossSiteRequest`.
+    An ended session does not count as a failed call: nobody can guess one, and a page may ask with it again.
     """
     if (session := session_token(request, services.settings)) is not None:
         operator = await _of_session(request, services, session)
@@ -82,7 +83,6 @@ async def _of_session(request: web.Request, services: Services, session: str) ->
     is_use = UNUSED_HEADER not in request.headers
     operator = await console_sessions.find(services.database, session, is_use=is_use)
     if operator is None:
-        await _admit_guess(request, services, is_wrong=True)
         raise SessionEnded
     if operator.expired:
         raise TokenExpired

@@ -186,6 +186,8 @@ async def test_errors_of_the_admin_api(boards: Boards) -> None:
         assert (await ask(boards.server, "GET", url, headers=ADMIN))[0] == 404
         assert (await ask(boards.server, "GET", url))[0] == 401
     assert (await admin(boards, f"/{rfc3339(ends_at)}"))[0] == 404
+    url = "/admin/api/leaderboards/default/nowhere"
+    assert (await ask(boards.server, "GET", url, headers=ADMIN))[0] == 404
 
 
 async def test_deactivated_user_wins_nothing(boards: Boards) -> None:

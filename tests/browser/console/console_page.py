@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, ViewportSize, expect
 
 from app.dev.console import console_link
 from storage.operators import operators
@@ -21,14 +21,18 @@ from tests.running.servers import Server
 SCRIPT = "<img src=x onerror=alert(1)>"
 """A text by a user or a vendor, which the console shows as text."""
 _OVERFLOW = "() => document.documentElement.scrollWidth - innerWidth"
-_NARROWEST, _NARROW, _WIDE = (360, 740), (390, 844), (1_280, 800)
+_NARROWEST = ViewportSize(width=360, height=740)
+PHONE = ViewportSize(width=390, height=844)
+DESKTOP = ViewportSize(width=1_280, height=800)
 """Sizes of a screen. The page has one layout for the first two and another for the last one."""
+LAYOUTS = (DESKTOP, PHONE)
+"""A change is made at both: once for each, within one test."""
 
 
 @asynccontextmanager
 async def open_console(chromium: Browser, server: Server, faults: PageFaults) -> AsyncIterator[Page]:
     """Yield a page in a context of its own, whose faults are recorded."""
-    context = await chromium.new_context(viewport={"width": 1_280, "height": 800}, locale="en-US")
+    context = await chromium.new_context(viewport=DESKTOP, locale="en-US")
     faults.watch(context, server.url.partition("//")[2])
     USED.watch(context)
     yield await context.new_page()
@@ -64,14 +68,14 @@ async def execute(server: Server, statement: str, *values: Any) -> None:
 
 async def check(page: Page, name: str) -> None:
     """Check what the page shows now at each size, and keep a picture of each layout."""
-    await _fits(page, *_NARROWEST)
-    for width, height in (_NARROW, _WIDE):
-        await _fits(page, width, height)
+    await _fits(page, _NARROWEST)
+    for size in (PHONE, DESKTOP):
+        await _fits(page, size)
         await check_accessibility(page, all_violations=True)
-        await keep_picture(page, f"console-{name}-{width}")
+        await keep_picture(page, f"console-{name}-{size['width']}")
 
 
-async def _fits(page: Page, width: int, height: int) -> None:
+async def _fits(page: Page, size: ViewportSize) -> None:
     """Resize the page. Fail if it is wider than the screen then."""
-    await page.set_viewport_size({"width": width, "height": height})
-    assert await page.evaluate(_OVERFLOW) <= 0, (page.url, width)
+    await page.set_viewport_size(size)
+    assert await page.evaluate(_OVERFLOW) <= 0, (page.url, size)

@@ -3,6 +3,7 @@
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from playwright.async_api import Browser, Page, ViewportSize, expect
 
 from storage.operators import operators
@@ -15,7 +16,7 @@ from tests.browser.console.console_page import check, execute, viewing
 from tests.browser.page_faults import PageFaults
 from tests.running.servers import Server
 
-PHONE = ViewportSize(width=390, height=844)
+DESKTOP, PHONE = ViewportSize(width=1_280, height=800), ViewportSize(width=390, height=844)
 WITHDRAWAL = """
 insert into withdrawals (withdrawal_id, app_id, uid, app_withdraw_id, request, config, platform, merchant_id,
     amount, currency, status, reason, payout_id, created_at, updated_at, submitted_at, unknown_at)
@@ -73,6 +74,13 @@ async def test_a_withdrawal_with_an_unknown_result_is_settled_on_a_phone(page: P
     assert await value_of(server, state, withdrawal) == "FAILED true"
     entries = "select string_agg(kind, ' ') from withdrawal_entries where withdrawal_id = $1"
     assert await value_of(server, entries, withdrawal) == "void"
+    await execute(server, WITHDRAWAL, other := new_id(), uid, paid := f"paid-{uid[-8:]}")
+    await page.set_viewport_size(DESKTOP)
+    await page.reload()
+    await page.get_by_role("row").filter(has_text=uid[-6:]).get_by_role("button", name="Settle").click()
+    await act(page, "Settle", name=paid, reason="Its activity has the payout")
+    await expect(page.get_by_role("row").filter(has_text=uid[-6:])).to_have_count(0)
+    assert await value_of(server, state, other) == "SUCCESS true"
 
 
 async def test_a_product_is_granted_and_units_are_taken_away(page: Page, server: Server, put: Any) -> None:
@@ -92,6 +100,13 @@ async def test_a_product_is_granted_and_units_are_taken_away(page: Page, server:
     assert await value_of(server, units, uid) == 70
     await expect(page.get_by_text("Granted too many")).to_be_visible()
     await check(page, "adjusted")
+    await page.get_by_role("button", name="Grant a product").click()
+    await page.get_by_role("dialog").get_by_label("Product").select_option("a-present")
+    await act(page, "Grant a product")
+    await page.get_by_role("button", name="Adjust").click()
+    await act(page, "Adjust", Units_to_add="5", reason="Granted too few")
+    await expect(page.get_by_text("Granted too few")).to_be_visible()
+    assert await value_of(server, units, uid) == 175
 
 
 async def test_a_person_is_exported_and_then_erased(page: Page, server: Server) -> None:
@@ -117,6 +132,16 @@ async def test_a_person_is_exported_and_then_erased(page: Page, server: Server) 
     async with server.http.get(f"{server.url}/bp/asset", headers={"X-Service-Session-Token": token}) as response:
         assert (await response.json())["error"]["error_type"] == "account.invalid_session"
     await check(page, "erased")
+    other, _ = await server.login()
+    await page.set_viewport_size(PHONE)
+    await page.goto(f"{server.url}/console#/users/default/{other}")
+    await page.get_by_role("button", name="Export data").click()
+    await act(page, "Export data")
+    await expect(page.get_by_role("button", name="Exporting")).to_be_disabled()
+    await page.set_viewport_size(DESKTOP)
+    await page.get_by_role("button", name="Erase").click()
+    await act(page, "Erase", name=other, reason="Asked by letter")
+    await expect(page.get_by_text("The user is erased.")).to_be_visible()
 
 
 async def test_an_editor_is_told_who_may_export(chromium: Browser, server: Server, page_faults: PageFaults) -> None:
@@ -128,7 +153,10 @@ async def test_an_editor_is_told_who_may_export(chromium: Browser, server: Serve
         await check(page, "export-for-editors")
 
 
-async def test_an_operator_gets_another_role_and_token_and_is_removed(page: Page, server: Server) -> None:
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+async def test_an_operator_gets_another_role_and_token_and_is_removed(
+    page: Page, server: Server, size: ViewportSize
+) -> None:
     name = f"mary-{uuid4().hex[:8]}"
     async with server.services.database.transaction() as conn:
         _, first = await operators.add(conn, name, role=Role.VIEWER, expires_at=None, origin=COMMAND)
@@ -139,6 +167,7 @@ async def test_an_operator_gets_another_role_and_token_and_is_removed(page: Page
             return response.status
 
     assert await status(first) == 200
+    await page.set_viewport_size(size)
     await page.goto(f"{server.url}/console#/operations/operators")
     row = page.get_by_role("row").filter(has_text=name)
     await row.get_by_role("button", name="Change role").click()
@@ -146,7 +175,6 @@ async def test_an_operator_gets_another_role_and_token_and_is_removed(page: Page
     await act(page, "Change role")
     await expect(row).to_contain_text("Editor")
     assert await value_of(server, "select role from operators where name = $1", name) == "editor"
-    await page.set_viewport_size(PHONE)
     await row.get_by_role("button", name="New token").click()
     await act(page, "New token", name=name)
     second = await page.locator("code").filter(has_text="parley_op_").inner_text()
@@ -183,12 +211,19 @@ async def test_the_rewards_of_a_period_run_again(page: Page, server: Server, put
     await expect(page.get_by_text("1 of 1 granted")).to_be_visible()
     medals = "select quantity from assets where app_id = 'default' and uid = $1 and name = 'medals'"
     assert await value_of(server, medals, uid) == 3
+    await page.set_viewport_size(DESKTOP)
+    await page.get_by_role("button", name="Run rewards again").click()
+    await act(page, "Run rewards again", name=board)
+    await expect(page.get_by_text("The rewards run now.")).to_be_visible()
+    await work_off(server.services)
+    assert await value_of(server, medals, uid) == 3
 
 
-async def test_an_address_is_suppressed_and_allowed_again(page: Page, server: Server) -> None:
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+async def test_an_address_is_suppressed_and_allowed_again(page: Page, server: Server, size: ViewportSize) -> None:
     address = f"{uuid4().hex[:8]}@example.com"
     stored = "select count(*) from suppressions where app_id = 'default' and address = $1"
-    await page.set_viewport_size(PHONE)
+    await page.set_viewport_size(size)
     await page.goto(f"{server.url}/console#/engagement/suppressions")
     await page.get_by_role("button", name="Suppress an address").click()
     await act(page, "Suppress an address", Address=address)
@@ -207,11 +242,13 @@ async def test_a_test_of_an_email_is_sent(page: Page, server: Server, put: Any) 
     await page.goto(f"{server.url}/console#/configs/default/mail/greeting")
     await page.set_viewport_size(PHONE)
     await page.get_by_role("button", name="Try", exact=True).click()
-    await page.get_by_role("button", name="Send a test").click()
-    await act(page, "Send a test", Address="ada@example.com")
-    await expect(page.get_by_text("The email is on its way to ada@example.com.")).to_be_visible()
+    for name, size in (("ada", PHONE), ("bob", DESKTOP)):
+        await page.set_viewport_size(size)
+        await page.get_by_role("button", name="Send a test").click()
+        await act(page, "Send a test", Address=f"{name}@example.com")
+        await expect(page.get_by_text(f"The email is on its way to {name}@example.com.")).to_be_visible()
     job = "select count(*) from procrastinate_jobs where task_name = 'send_mail' and args ->> 'app_id' = 'default'"
-    assert await value_of(server, job) == 1
+    assert await value_of(server, job) == 2
     await execute(server, "delete from procrastinate_jobs where task_name = 'send_mail'")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from playwright.async_api import Browser, Page, expect
 
 from app.process.figures import publishing_figures
-from tests.browser.console.console_page import SCRIPT, check, execute, viewing
+from tests.browser.console.console_page import DESKTOP, LAYOUTS, PHONE, SCRIPT, check, execute, viewing
 from tests.browser.page_faults import PageFaults
 from tests.running.servers import Server
 
@@ -59,10 +59,13 @@ async def test_a_failed_webhook_is_read_and_replayed(page: Page, server: Server)
     await page.get_by_role("table", name="Webhooks").get_by_role("link", name="walletpay").first.click()
     await expect(page.get_by_label("Body")).to_contain_text(SCRIPT)
     await check(page, "webhook")
-    await page.get_by_role("button", name="Replay").click()
-    await page.get_by_role("dialog").get_by_label("Reason").fill("The config is corrected")
-    await page.get_by_role("dialog").get_by_role("button", name="Replay").click()
-    await expect(page.get_by_text("It is being processed again.")).to_be_visible()
+    for size in LAYOUTS:
+        await page.set_viewport_size(size)
+        await page.get_by_role("button", name="Replay").click()
+        await page.get_by_role("dialog").get_by_label("Reason").fill("The config is corrected")
+        await page.get_by_role("dialog").get_by_role("button", name="Replay").click()
+        await expect(page.get_by_role("dialog")).to_have_count(0)
+        await expect(page.get_by_text("It is being processed again.")).to_be_visible()
 
 
 async def test_the_ledger_is_checked(page: Page, server: Server) -> None:
@@ -106,13 +109,15 @@ async def test_operations_show_readiness_the_audit_log_and_operators(page: Page,
     await expect(page.get_by_role("table", name="Audit log")).to_contain_text("config.put")
     await check(page, "audit")
     await page.get_by_role("link", name="Operators").click()
-    await page.get_by_role("button", name="Add an operator").click()
-    await page.get_by_role("dialog").get_by_label("Name").fill("grace")
-    await page.get_by_role("dialog").get_by_label("Token expires").fill("2090-01-01T12:00")
-    await page.get_by_role("dialog").get_by_label("Reason").fill("On call")
-    await page.get_by_role("dialog").get_by_role("button", name="Add an operator").click()
-    await expect(page.get_by_text("parley_op_")).to_be_visible()
-    await expect(page.get_by_role("row").filter(has_text="grace")).to_contain_text("2090")
+    for name, size in (("grace", DESKTOP), ("heidi", PHONE)):
+        await page.set_viewport_size(size)
+        await page.get_by_role("button", name="Add an operator").click()
+        await page.get_by_role("dialog").get_by_label("Name").fill(name)
+        await page.get_by_role("dialog").get_by_label("Token expires").fill("2090-01-01T12:00")
+        await page.get_by_role("dialog").get_by_label("Reason").fill("On call")
+        await page.get_by_role("dialog").get_by_role("button", name="Add an operator").click()
+        await expect(page.get_by_text("parley_op_")).to_be_visible()
+        await expect(page.get_by_role("row").filter(has_text=name)).to_contain_text("2090")
     await check(page, "operators")
 
 
@@ -124,6 +129,10 @@ async def test_a_draft_is_tried_before_it_is_published(page: Page, server: Serve
     await expect(page.get_by_text(f"Hello {SCRIPT}", exact=True)).to_be_visible()
     await expect(page.get_by_text("First output")).to_be_visible()
     await check(page, "trial")
+    await page.set_viewport_size(PHONE)
+    async with page.expect_response("**/try"):
+        await page.get_by_role("button", name="Try it").click()
+    await expect(page.get_by_text(f"Hello {SCRIPT}", exact=True)).to_be_visible()
 
 
 async def test_an_email_is_previewed_while_its_variables_change(page: Page, server: Server, put: Any) -> None:

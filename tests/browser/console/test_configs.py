@@ -6,19 +6,18 @@ from typing import Any
 from uuid import uuid4
 
 import pytest_asyncio
-from playwright.async_api import Page, ViewportSize, expect
+from playwright.async_api import Page, expect
 
 from storage.configs.kinds import KINDS
 from storage.configs.rows import ConfigKey
 from storage.operators.audit import COMMAND
-from tests.browser.console.console_page import check
+from tests.browser.console.console_page import DESKTOP, PHONE, check
 from tests.browser.page_faults import PageFaults
 from tests.peers.vendor import Vendor
 from tests.running.servers import Server
 
 NEW = ["404"]
 """What the browser logs on the page of a config that does not exist yet."""
-PHONE = ViewportSize(width=390, height=844)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -247,6 +246,14 @@ async def test_a_config_that_others_name_is_deleted_and_restored(
     assert server.services.configs.exists(KINDS["vendor_accounts"], app, "main")
     history = await server.services.configs.history(ConfigKey(app, "vendor_accounts", "main"))
     assert history[0].comment == "Still needed"
+    await page.set_viewport_size(DESKTOP)
+    await page.get_by_role("button", name="Delete").click()
+    await dialog.get_by_label("Reason").fill("Replaced for good")
+    await dialog.get_by_label("Type main to confirm").fill("main")
+    await dialog.get_by_role("button", name="Delete").click()
+    await expect(page.get_by_text("main was deleted.")).to_be_visible()
+    assert not server.services.configs.exists(KINDS["vendor_accounts"], app, "main")
+    await put("vendor_accounts", "main", {"platform": "scripted"}, app_id=app)
 
 
 async def test_a_long_history_has_pages(page: Page, server: Server, app: str, put: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-from tests.browser.console.console_page import SCRIPT, check, execute, viewing
+from tests.browser.console.console_page import DESKTOP, LAYOUTS, PHONE, SCRIPT, check, execute, viewing
 from tests.browser.page_faults import PageFaults
 from tests.running.servers import Server
 
@@ -35,7 +35,6 @@ MISMATCH = """
 insert into payment_mismatches (app_id, platform, kind, subject, detail, found_at)
 values ('default', 'walletpay', 'refund_failed', $1, $1, now())
 """
-PHONE = {"width": 390, "height": 844}
 SECRET = "whsec_c2FuZGJveC4uLi4uLi4uLi4uLi4uLi4u"
 
 
@@ -88,6 +87,16 @@ async def test_held_jobs_run_again_or_are_deleted_one_or_all_with_one_cause(page
     await expect(page.get_by_text("No worker runs")).to_be_visible()
     await check(page, "jobs-schedules")
 
+    await execute(server, HOLD, uid, SCRIPT)
+    await page.set_viewport_size(PHONE)
+    await page.goto(f"{server.url}/console#/jobs/held")
+    await jobs.get_by_role("button", name="Delete", exact=True).first.click()
+    await confirm(page, "Delete", "The user is gone")
+    await expect(jobs.get_by_role("row")).to_have_count(3)
+    await groups.get_by_role("button", name="Delete all").click()
+    await confirm(page, "Delete all", "The users are gone", name="fetch_profile")
+    await expect(page.get_by_text("No job is held.")).to_be_visible()
+
 
 async def test_a_viewer_reads_why_and_changes_nothing(
     chromium: Browser, server: Server, page_faults: PageFaults, page: Page
@@ -124,7 +133,16 @@ async def test_a_cause_has_a_page_and_its_jobs_are_deleted_after_their_kind_is_t
     await confirm(page, "Delete all", "The users are gone", name="fetch_profile")
     await expect(page.get_by_text("2 jobs changed.")).to_be_visible()
     await page.goto(f"{server.url}/console#/operations/audit?action=job.drop")
-    await expect(page.get_by_text("The users are gone")).to_be_visible()
+    await expect(page.get_by_text("The users are gone").first).to_be_visible()
+
+    await execute(server, HOLD, uid, SCRIPT)
+    await page.goto(f"{server.url}/console#/jobs")
+    await jobs.get_by_role("button", name="Run again").first.click()
+    await confirm(page, "Run again", "The platform answers again")
+    await expect(jobs.get_by_role("row")).to_have_count(3)
+    await page.get_by_role("button", name="Run all again").click()
+    await confirm(page, "Run all again", "The platform answers again")
+    await expect(page.get_by_text("No job is held.")).to_be_visible()
 
 
 async def test_events_that_a_sink_did_not_accept_are_delivered_again(page: Page, server: Server, put: Any) -> None:
@@ -148,11 +166,15 @@ async def test_events_that_a_sink_did_not_accept_are_delivered_again(page: Page,
 async def test_a_mismatch_is_settled_with_what_was_done(page: Page, server: Server) -> None:
     uid, _ = await server.login()
     await execute(server, MISMATCH, f"{uid} {SCRIPT}")
+    await execute(server, MISMATCH, other := uid[::-1])
     await page.goto(f"{server.url}/console#/money/mismatches?resolved=false&kind=refund_failed")
-    row = page.get_by_role("row").filter(has_text=uid)
-    await row.get_by_role("button", name="Mark as settled").click()
-    await confirm(page, "Mark as settled", f"Refunded by hand {SCRIPT}")
-    await expect(row).to_have_count(0)
+    for subject, size in zip((other, uid), LAYOUTS, strict=True):
+        await page.set_viewport_size(size)
+        row = page.get_by_role("row").filter(has_text=subject)
+        await row.get_by_role("button", name="Mark as settled").click()
+        await confirm(page, "Mark as settled", f"Refunded by hand {SCRIPT}")
+        await expect(row).to_have_count(0)
+    await page.set_viewport_size(DESKTOP)
     await page.get_by_label("State").select_option("true")
     await expect(row).to_contain_text(f"Refunded by hand {SCRIPT}")
     await expect(row.get_by_role("button", name="Mark as settled")).to_have_count(0)

@@ -6,7 +6,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from tests.app.payments.wallet.wallets import Wallet, wallet_at
-from tests.browser.console.console_page import check, execute, viewing
+from tests.browser.console.console_page import PHONE, check, execute, viewing
 from tests.browser.page_faults import PageFaults
 from tests.running.servers import Server
 from vendors.sandbox.server import listening
@@ -44,6 +44,7 @@ async def test_an_order_is_refunded_in_parts(page: Page, server: Server, wallet:
     await confirm.click()
     await expect(page.get_by_text("$1.50 were refunded.")).to_be_visible()
     assert (await wallet.assets())["coins"]["quantity"] == 100
+    await page.set_viewport_size(PHONE)
     await page.get_by_role("button", name="Refund").click()
     await expect(dialog.get_by_text("of which $0.49 are left")).to_be_visible()
     await dialog.get_by_label("Reason").fill("The rest")

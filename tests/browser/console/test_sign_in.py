@@ -10,7 +10,7 @@ from app.dev.console import console_link
 from storage.operators import operators, totp
 from storage.operators.audit import COMMAND
 from storage.operators.operators import Role
-from tests.browser.console.console_page import check, open_console
+from tests.browser.console.console_page import DESKTOP, PHONE, check, open_console
 from tests.browser.page_faults import PageFaults
 from tests.calendar.clock import epoch_s
 from tests.running.servers import Server
@@ -44,8 +44,10 @@ async def test_an_operator_signs_in_with_an_authenticator(
     await check(page, "authenticator")
     secret = (await page.locator("code").inner_text()).replace(" ", "")
     await page.get_by_role("textbox", name="Code").fill(totp.code_at(secret, int(epoch_s()) // totp.STEP_S))
+    await page.set_viewport_size(PHONE)
     await page.get_by_role("button", name="Continue").click()
     await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    await page.set_viewport_size(DESKTOP)
     await page.get_by_role("button", name="Sign out").click()
     await expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
 

@@ -4,7 +4,7 @@ import re
 
 from playwright.async_api import Page, expect
 
-from tests.browser.console.console_page import SCRIPT, check, execute
+from tests.browser.console.console_page import PHONE, SCRIPT, check, execute
 from tests.running.servers import Server
 
 
@@ -88,6 +88,18 @@ async def test_an_account_is_changed_with_a_reason(page: Page, server: Server) -
     await dialog.get_by_label("Reason").fill("Cleared")
     await dialog.get_by_role("button", name="Recover").click()
     await expect(page.get_by_text("The account is active again.")).to_be_visible()
+    await page.set_viewport_size(PHONE)
+    for button, name, said in (
+        ("End sessions", "", "The sessions have ended."),
+        ("Freeze", uid, "The account is frozen."),
+        ("Recover", "", "The account is active again."),
+    ):
+        await page.get_by_role("button", name=button, exact=True).click()
+        await dialog.get_by_label("Reason").fill("On the way")
+        if name:
+            await dialog.get_by_label(f"Type {name} to confirm").fill(name)
+        await dialog.get_by_role("button", name=button).click()
+        await expect(page.get_by_text(said, exact=True)).to_be_visible()
 
 
 async def test_a_user_is_banned_until_a_day_and_the_ban_is_lifted(page: Page, server: Server) -> None:
@@ -105,9 +117,20 @@ async def test_a_user_is_banned_until_a_day_and_the_ban_is_lifted(page: Page, se
     await page.goto(f"{server.url}/console#/users?status=banned")
     await expect(page.get_by_role("cell", name="Active Banned")).to_be_visible()
     await page.goto(f"{server.url}/console#/users/default/{uid}")
+    await lift(page)
+    await page.set_viewport_size(PHONE)
+    await page.get_by_role("button", name="Ban", exact=True).click()
+    await dialog.get_by_label("Reason").fill("Spam again")
+    await dialog.get_by_label(f"Type {uid} to confirm").fill(uid)
+    await dialog.get_by_role("button", name="Ban", exact=True).click()
+    await expect(page.get_by_text("Reason: Spam again")).to_be_visible()
+    await lift(page)
+
+
+async def lift(page: Page) -> None:
     await page.get_by_role("button", name="Lift the ban").click()
-    await dialog.get_by_label("Reason").fill("Appeal")
-    await dialog.get_by_role("button", name="Lift the ban").click()
+    await page.get_by_role("dialog").get_by_label("Reason").fill("Appeal")
+    await page.get_by_role("dialog").get_by_role("button", name="Lift the ban").click()
     await expect(page.get_by_text("The ban is lifted.", exact=True)).to_be_visible()
 
 

@@ -1,11 +1,13 @@
 // Calls of the admin API with the cookie of the session.
 
+import { saidOf } from "./errors.js";
 import { TEXTS } from "./texts.js";
 
 let csrf = "sign-in"; // Sign-in needs the header with any value.
 let onEnd = () => {};
+const OWN_401 = ["/session", "/self"]; // Both ask who is signed in, so a 401 does not end anything.
 
-/** A response with an error envelope. `status` is 0 if there was no response. */
+/** A response with an error. `status` is 0 if there was no response. The message is for the operator. */
 export class ApiError extends Error {
   constructor(status, message) {
     super(message);
@@ -15,6 +17,7 @@ export class ApiError extends Error {
 
 export const useCsrf = (token) => (csrf = token ?? "sign-in");
 export const whenSessionEnds = (callback) => (onEnd = callback);
+export const sessionEnded = () => onEnd();
 
 /** Calls `path` and returns the value of the response. Throws `ApiError`. */
 export async function call(method, path, { body, headers, background } = {}) {
@@ -26,12 +29,23 @@ export async function call(method, path, { body, headers, background } = {}) {
     response = await fetch(path, { method, headers: given, body: text, cache: "no-store" });
     answer = await response.text();
   } catch {
-    throw new ApiError(0, TEXTS.unreachable);
+    throw new ApiError(0, TEXTS.errors.unreachable);
   }
-  const value = answer ? JSON.parse(answer) : null;
-  if (response.ok) return value;
-  if (response.status === 401 && !path.endsWith("/session")) onEnd();
-  throw new ApiError(response.status, value?.error?.message ?? response.statusText);
+  const value = valueOf(answer);
+  if (response.ok && value !== undefined) return value;
+  if (response.status === 401 && !OWN_401.some((end) => path.endsWith(end))) sessionEnded();
+  const { headers: told } = response;
+  throw new ApiError(response.status, saidOf(response.status, value?.error?.message, { retryAfter: told.get("Retry-After"), request: told.get("X-Request-Id") }));
+}
+
+/** Returns the value of a body, or `undefined` if it is no JSON: a proxy may answer in place of the server. */
+function valueOf(text) {
+  if (!text) return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 const API = "/admin/api";

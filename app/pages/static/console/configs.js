@@ -2,6 +2,7 @@
 
 import { html } from "../vendor/preact.js";
 import { read } from "./api.js";
+import { CsvButton } from "./csv.js";
 import { allDrafts } from "./drafts.js";
 import { dateOf } from "./formats.js";
 import { Choice, Search } from "./list.js";
@@ -10,7 +11,7 @@ import { NewApp, NewConfig } from "./new_config.js";
 import { Note } from "./parts.js";
 import { go, hrefOf } from "./route.js";
 import { fitOf, labelOf, ownFit, resolved } from "./schema.js";
-import { csvOf, download, Pager, Table } from "./table.js";
+import { Pager, Table } from "./table.js";
 import { TEXTS } from "./texts.js";
 
 const SIZE = 50;
@@ -51,10 +52,7 @@ export function Configs({ route, canEdit }) {
   const kinds = useLoaded(() => read("/kinds"), []);
   const apps = useLoaded(() => read("/configs", { kind: "apps" }), [app]);
   const choose = (changes) => go(["configs"], { ...filter, offset: undefined, ...changes });
-  const store = async () => {
-    const all = await read("/configs", filter);
-    download("configs.csv", "text/csv", csvOf(CSV, all.configs));
-  };
+  const load = async () => ({ names: CSV, rows: (await read("/configs", filter)).configs });
   const existing = apps.value?.configs.map((row) => row.app) ?? [];
   const appIds = app && !existing.includes(app) ? [app, ...existing] : existing;
   const kindRows = kinds.value?.kinds ?? [];
@@ -69,7 +67,7 @@ export function Configs({ route, canEdit }) {
       <label>${TEXTS.list.search}<${Search} value=${text} onSearch=${(next) => choose({ text: next })} /></label>
       <label>${TEXTS.list.app}<${Choice} value=${app} options=${appIds.map((id) => [id, id])} onChoose=${(id) => choose({ app: id })} /></label>
       <label>${TEXTS.list.kind}<${Choice} value=${kind} options=${kindRows.map((row) => [row.kind, row.title])} onChoose=${(id) => choose({ kind: id })} /></label>
-      <button class="quiet" onClick=${store}>${TEXTS.list.csv}</button>
+      <${CsvButton} file="configs.csv" load=${load} />
     </div>
     ${text && html`<${Settings} text=${text} kinds=${kindRows} apps=${app ? [app] : appIds} />`}
     <${Loaded} state=${state}>${(value) => html`

@@ -2,15 +2,17 @@
 
 import { html, useEffect } from "../vendor/preact.js";
 import { read } from "./api.js";
+import { CsvButton } from "./csv.js";
 import { costOf, dateOf } from "./formats.js";
 import { Choice } from "./list.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Note } from "./parts.js";
 import { go } from "./route.js";
-import { csvOf, download, Table } from "./table.js";
+import { Table } from "./table.js";
 import { TEXTS } from "./texts.js";
 
 const texts = TEXTS.costsPage;
+const CSV = ["app", "vendor", "model", "strategy", "attempts", "failed", "price", "currency"];
 const AGAIN_MS = 1_000;
 const NAMES = { vendor: ["vendor"], model: ["model", "vendor"], strategy: ["strategy", "app"], app: ["app"] };
 
@@ -24,13 +26,13 @@ export function Costs({ route, apps }) {
     return () => clearTimeout(timer);
   }, [state.value]);
   const choose = (changes) => go(["operations", "costs"], { ...query, ...changes });
-  const store = () => download("costs.csv", "text/csv", csvOf(["app", "vendor", "model", "strategy", "attempts", "failed", "price", "currency"], state.value.rows));
+  const load = async () => ({ names: CSV, rows: (await read("/costs", query, { background: true })).rows });
   return html`<div><p class="lead">${texts.lead}</p>
     <form class="filters" aria-label=${TEXTS.operationsPage.tabs.costs} onSubmit=${(event) => event.preventDefault()}>
       <label>${texts.days}<${Choice} value=${days} options=${texts.periods} all=${null} onChoose=${(next) => choose({ days: next })} /></label>
       <label>${texts.by}<${Choice} value=${by} options=${texts.dimensions} all=${null} onChoose=${(next) => choose({ by: next })} /></label>
       <label>${TEXTS.list.app}<${Choice} value=${app} options=${apps.map((id) => [id, id])} onChoose=${(next) => choose({ app: next })} /></label>
-      <button type="button" class="quiet" disabled=${!state.value} onClick=${store}>${TEXTS.list.csv}</button>
+      <${CsvButton} file="costs.csv" load=${load} />
     </form>
     <${Loaded} state=${state}>${(value) => html`<${Shown} value=${value} by=${by in NAMES ? by : "vendor"} />`}<//></div>`;
 }

@@ -2,9 +2,10 @@
 
 import { html, useEffect, useLayoutEffect, useState } from "../vendor/preact.js";
 import { read } from "./api.js";
+import { CsvButton } from "./csv.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { go, hrefOf } from "./route.js";
-import { csvOf, download, Table } from "./table.js";
+import { Table } from "./table.js";
 import { TEXTS } from "./texts.js";
 
 const SIZE = 25;
@@ -51,7 +52,7 @@ function Filters({ filters, state, choose, path, field, query, label }) {
         ? html`<${Choice} value=${state[filter.id]} options=${filter.options} all=${filter.all} onChoose=${(next) => choose({ [filter.id]: next })} />`
         : html`<${Search} value=${state[filter.id]} hint=${filter.hint} onSearch=${(text) => choose({ [filter.id]: text })} />`}
     </label>`)}
-    <${Csv} ...${{ path, field, query, label }} />
+    <${CsvButton} file=${`${field}.csv`} load=${(onCount) => allRows(path, field, query, onCount)} />
   </form>`;
 }
 
@@ -69,29 +70,19 @@ export const Choice = ({ value, options, all = TEXTS.list.all, onChoose }) => ht
   ${options.map(([id, title]) => html`<option key=${id} value=${id} selected=${id === value}>${title}</option>`)}
 </select>`;
 
-function Csv({ path, field, query, label }) {
-  const [count, setCount] = useState(null);
-  const store = async () => {
-    const rows = [];
-    let before;
-    setCount(0);
-    try {
-      do {
-        const page = await read(path, { ...query, before, size: CSV_SIZE });
-        rows.push(...page[field]);
-        before = page.next;
-        setCount(rows.length);
-      } while (before !== undefined && rows.length < CSV_ROWS);
-      const names = [...new Set(rows.flatMap(Object.keys))];
-      const flat = (value) => (value !== null && typeof value === "object" ? JSON.stringify(value) : value);
-      const cells = rows.map((row) => Object.fromEntries(names.map((name) => [name, flat(row[name])])));
-      download(`${field}.csv`, "text/csv", csvOf(names, cells));
-    } finally {
-      setCount(null);
-    }
-  };
-  return html`<button type="button" class="quiet" disabled=${count !== null} onClick=${store}>
-    ${count === null ? TEXTS.list.csv : TEXTS.list.reading(count)}</button>`;
+/** Reads all rows that fit a query, page by page. */
+async function allRows(path, field, query, onCount) {
+  const rows = [];
+  let before;
+  do {
+    const page = await read(path, { ...query, before, size: CSV_SIZE });
+    rows.push(...page[field]);
+    before = page.next;
+    onCount(rows.length);
+  } while (before !== undefined && rows.length < CSV_ROWS);
+  const names = [...new Set(rows.flatMap(Object.keys))];
+  const flat = (value) => (value !== null && typeof value === "object" ? JSON.stringify(value) : value);
+  return { names, rows: rows.map((row) => Object.fromEntries(names.map((name) => [name, flat(row[name])]))), isCut: before !== undefined };
 }
 
 function Pages({ parts, state, next }) {

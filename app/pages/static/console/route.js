@@ -4,8 +4,17 @@ import { useLayoutEffect, useState } from "../vendor/preact.js";
 
 export function currentRoute() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
-  const parts = path.split("/").filter(Boolean).map(decodeURIComponent);
-  return { area: parts[0] ?? "overview", parts: parts.slice(1), query: Object.fromEntries(new URLSearchParams(query)) };
+  const [area = "overview", ...parts] = path.split("/").filter(Boolean).map(decoded);
+  return { area, parts, query: Object.fromEntries(new URLSearchParams(query)) };
+}
+
+/** Returns a part of an address, as it is if it is not well-formed. */
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 export function hrefOf(parts, query = {}) {

@@ -16,12 +16,12 @@ if (link !== null) history.replaceState(null, "", location.pathname);
 /** Whether the page was opened by a link that signs in and is not used yet. */
 export const hasLink = () => link !== null;
 
-/** `onDone(csrf)` is called when the session has begun. */
-export function SignIn({ onDone }) {
+/** `ended`: a session has just ended. `onDone(csrf)` is called when the next one has begun. */
+export function SignIn({ ended, onDone }) {
   const [token, setToken] = useState("");
   const [code, setCode] = useState("");
   const [step, setStep] = useState({ state: hasLink() ? "link" : "token" });
-  const [error, setError] = useState("");
+  const [error, setError] = useState(ended ? texts.ended : "");
   const [busy, setBusy] = useState(false);
 
   const attempt = async (path, body) => {
@@ -32,7 +32,7 @@ export function SignIn({ onDone }) {
       if (answer.csrf) onDone(answer.csrf);
       else setStep(answer);
     } catch (failure) {
-      setError(failure.message);
+      setError(failure.status === 401 && step.state === "token" ? texts.wrongToken : failure.message);
       setCode("");
       if (step.state === "link") setStep({ state: "token" });
     }

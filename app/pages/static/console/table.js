@@ -1,4 +1,4 @@
-// Tables with headings that sort, the buttons for their pages, and their export as CSV.
+// Tables with headings that sort, the buttons for their pages, and files to store.
 
 import { html } from "../vendor/preact.js";
 import { TEXTS } from "./texts.js";
@@ -48,14 +48,4 @@ export function download(name, type, text) {
   link.download = name;
   link.click();
   URL.revokeObjectURL(link.href);
-}
-
-/** Returns rows as CSV. A cell that a spreadsheet would run as a formula gets a quote before it. */
-export function csvOf(names, rows) {
-  const cell = (value) => {
-    const text = value === undefined || value === null ? "" : String(value);
-    const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
-    return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-  };
-  return [names, ...rows.map((row) => names.map((name) => row[name]))].map((line) => line.map(cell).join(",")).join("\r\n");
 }

@@ -12,6 +12,7 @@ from yarl import URL
 from app.admin.console_sessions import CODES
 from app.dev.console import console_link
 from app.http.callers.caller import Access
+from app.http.callers.operators import FAILURES
 from app.routes import ROUTES
 from storage.operators import totp
 from storage.operators.operators import Role
@@ -26,6 +27,7 @@ SELF = "/admin/api/self"
 ENDED = (401, "auth_failed: the session has ended: sign in again")
 CROSS_SITE = (403, "permission_denied: X-Parley-Csrf is missing or wrong")
 MISSING = (401, "auth_failed: Authorization is missing or wrong")
+LIMITED = (429, "api_rate_limit: too many failed calls from this address")
 REFUSED = (401, "auth_failed: the code is wrong or was used before")
 
 
@@ -224,6 +226,19 @@ async def test_a_session_ends_with_what_it_depends_on(server: Server, change: st
             await sql(server, "update operator_sessions set created_at = now() - interval '721 minutes'")
     expired = (401, "auth_failed: the token in Authorization has expired")
     assert await page.refusal("GET", SELF) == (expired if change == "expire" else ENDED)
+
+
+async def test_pages_whose_session_has_ended_do_not_use_up_what_their_address_may_guess(server: Server) -> None:
+    ended, _ = await enrol(server, await add(server, "ada", "viewer"))
+    assert (await ended.ask("DELETE", SESSION))[0] == 200
+    for cookie in (ended.cookie, "parley_console=x"):
+        for _ in range(FAILURES.count // 2 + 1):
+            assert await replace(ended, cookie=cookie).refusal("GET", SELF) == ENDED
+    assert (await admin(server, "GET", SELF))[0] == 200
+    for _ in range(FAILURES.count):
+        assert await ended.refusal("GET", SELF, Authorization="Bearer wrong") == MISSING
+    assert await ended.refusal("GET", SELF, Authorization="Bearer wrong") == LIMITED
+    assert await ended.refusal("GET", SELF) == ENDED
 
 
 async def test_calls_in_the_background_do_not_keep_a_session_from_ending(server: Server) -> None:
