@@ -13,7 +13,7 @@ from tests.running.servers import Server
 NEEDS_EDITOR = "Data of users needs the role editor."
 VIEWED = {
     "users": NEEDS_EDITOR,
-    "money/withdrawals": "Nothing matches.",
+    "money/withdrawals": "No withdrawals.",
     "engagement/suppressions": NEEDS_EDITOR,
     "operations/operators": "Operators are managed with the role admin.",
 }
@@ -105,8 +105,8 @@ async def test_operations_show_readiness_the_audit_log_and_operators(page: Page,
     await expect(page.get_by_role("table", name="Readiness")).to_contain_text("PostgreSQL")
     await check(page, "operations")
     await page.get_by_role("link", name="Audit log").click()
-    await page.get_by_label("Action").select_option("config.put")
-    await expect(page.get_by_role("table", name="Audit log")).to_contain_text("config.put")
+    await page.get_by_label("What was done").select_option("config.put")
+    await expect(page.get_by_role("table", name="Audit log")).to_contain_text("changed a config")
     await check(page, "audit")
     await page.get_by_role("link", name="Operators").click()
     for name, size in (("grace", DESKTOP), ("heidi", PHONE)):

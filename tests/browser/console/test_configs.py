@@ -143,7 +143,7 @@ async def test_a_limit_is_found_by_a_word_and_changed_on_a_phone(
     await save(page)
     assert value_of(server, app, "limits").streams_per_user == 2
     await page.get_by_role("button", name="Show all fields").click()
-    await expect(page.locator("section .field").first).to_contain_text("Changed")
+    await expect(page.locator("section .field").first).to_contain_text("Set")
     await page.get_by_label("Find a field").fill("no such field")
     await expect(page.get_by_text("No field of this config matches")).to_be_visible()
 

@@ -42,17 +42,17 @@ async def test_an_order_is_refunded_in_parts(page: Page, server: Server, wallet:
     await dialog.get_by_label("Reason").fill("Bought twice")
     await check(page, "refund")
     await confirm.click()
-    await expect(page.get_by_text("$1.50 were refunded.")).to_be_visible()
+    await expect(page.get_by_text("$1.50 was refunded.")).to_be_visible()
     assert (await wallet.assets())["coins"]["quantity"] == 100
     await page.set_viewport_size(PHONE)
     await page.get_by_role("button", name="Refund").click()
-    await expect(dialog.get_by_text("of which $0.49 are left")).to_be_visible()
+    await expect(dialog.get_by_text("of which $0.49 is left")).to_be_visible()
     await dialog.get_by_label("Reason").fill("The rest")
     await dialog.get_by_role("button", name="Refund $0.49").click()
     await expect(page.get_by_text("It was granted, and the money was given back.")).to_be_visible()
     assert (await wallet.assets())["coins"]["quantity"] == 0
     await page.get_by_role("button", name="Refund").click()
-    await expect(dialog.get_by_text("Nothing of the $1.99 that were paid is left to refund.")).to_be_visible()
+    await expect(dialog.get_by_text("Nothing of the $1.99 that was paid is left to refund.")).to_be_visible()
 
 
 async def test_payments_are_refunded_and_their_refunds_disputes_and_sums_are_seen(
@@ -65,7 +65,7 @@ async def test_payments_are_refunded_and_their_refunds_disputes_and_sums_are_see
     dialog = page.get_by_role("dialog")
     await dialog.get_by_label("Reason").fill("Asked for it")
     await dialog.get_by_role("button", name="Refund $1.99").click()
-    await expect(page.get_by_text("$1.99 were refunded.")).to_be_visible()
+    await expect(page.get_by_text("$1.99 was refunded.")).to_be_visible()
     await page.get_by_role("link", name="Refunds", exact=True).click()
     refunds = page.get_by_role("table", name="Refunds")
     await expect(refunds.get_by_role("row").nth(1)).to_contain_text("$1.99RefundedOperator")

@@ -51,6 +51,8 @@ async def test_a_stream_of_another_process_is_found_watched_and_cancelled(
         await expect(table).to_contain_text(controlled_strategy)
         if width == 1_280:
             await check(page, "streams")
+        if width == 390:
+            await page.get_by_role("button", name="Filter").click()
         await page.get_by_label("User", exact=True).fill(uid)
         await page.get_by_label("User", exact=True).press("Enter")
         await expect(page).to_have_url(re.compile(f"user_id={uid}"))
@@ -72,6 +74,8 @@ async def test_a_stream_of_another_process_is_found_watched_and_cancelled(
         await expect(page.get_by_role("table", name="Attempts")).to_contain_text("Canceled")
         await page.get_by_role("link", name="Streams", exact=True).last.click()
         await page.get_by_role("link", name="Ended").click()
+        if width == 390:
+            await page.get_by_role("button", name="Filter").click()
         await page.get_by_label("User", exact=True).fill(uid)
         await page.get_by_label("User", exact=True).press("Enter")
         await expect(page.get_by_role("table", name="Ended")).to_contain_text(controlled_strategy)

@@ -115,7 +115,7 @@ async def test_a_user_is_banned_until_a_day_and_the_ban_is_lifted(page: Page, se
     await expect(page.get_by_text("developer banned the user")).to_be_visible()
     await check(page, "banned")
     await page.goto(f"{server.url}/console#/users?status=banned")
-    await expect(page.get_by_role("cell", name="Active Banned")).to_be_visible()
+    await expect(page.get_by_role("cell", name="Banned", exact=True)).to_be_visible()
     await page.goto(f"{server.url}/console#/users/default/{uid}")
     await lift(page)
     await page.set_viewport_size(PHONE)

@@ -50,6 +50,7 @@ function Ask({ title, text, name, reason, fields, danger, onRun, onDone, onClose
         <small>${texts.reasonHelp}</small></label>`}
       ${name && html`<label>${texts.typeName(name)}<input autocomplete="off" spellcheck="false" value=${typed} onInput=${(event) => setTyped(event.currentTarget.value)} /></label>`}
       ${state.error && html`<p class="error" role="alert">${state.error}</p>`}
+      ${!ready && !state.running && html`<small>${name && typed.trim() !== name ? texts.nameFirst : texts.reasonFirst}</small>`}
       <div class="actions end">
         <button type="button" class="quiet" onClick=${onClose}>${TEXTS.cancel}</button>
         <button class=${danger ? "danger" : ""} disabled=${!ready} aria-busy=${state.running ? "true" : null}>${state.running ? texts.running : title}</button>

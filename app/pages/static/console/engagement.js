@@ -6,33 +6,39 @@ import { read } from "./api.js";
 import { Board } from "./board.js";
 import { appFilter, List, stateFilter } from "./list.js";
 import { Loaded, useLoaded } from "./loading.js";
-import { Badge, Id, Tabs, Time } from "./parts.js";
+import { Badge, Id, Said, Stacked, Tabs, Time } from "./parts.js";
 import { hrefOf } from "./route.js";
 import { Sinks } from "./sinks.js";
 import { Table } from "./table.js";
 import { TEXTS } from "./texts.js";
-import { UserLink } from "./users.js";
+import { Who } from "./users.js";
 
 const texts = TEXTS.engagementPage;
-const user = { id: "user", title: texts.user, of: (row) => html`<${UserLink} app=${row.app} user=${row.user_id} />` };
+const user = { id: "user", title: texts.user, of: (row) => html`<${Who} row=${row} />` };
 const created = { id: "at", title: texts.at, sorts: true, of: (row) => html`<${Time} at=${row.created_at} />` };
 const strategy = { id: "strategy", title: texts.strategy, of: (row) => html`<strong>${row.strategy}</strong>` };
 const status = { id: "status", title: texts.status, of: (row) => html`<${Badge} state=${row.status} />` };
 const MAILS = [strategy, status, user, { id: "opens", title: texts.opens, of: (row) => (row.machine_opens ? texts.opened(row.opens, row.machine_opens) : row.opens) },
   { id: "id", title: texts.messageId, of: (row) => html`<${Id} value=${row.mail_id} />` }, created];
-const TASKS = [strategy, status, user, { id: "what", title: texts.what, of: (row) => row.what ?? "" }, { id: "account", title: texts.account, of: (row) => row.account },
-  { id: "host", title: texts.hostId, of: (row) => html`<${Id} value=${row.host_id} />` }, { id: "error", title: texts.error, of: (row) => html`<span class="todo">${row.error}</span>` }, created];
+const TASKS = [
+  { ...strategy, of: (row) => html`<${Stacked} below=${row.what}><strong>${row.strategy}</strong><//>` },
+  { ...status, of: (row) => html`<${Badge} state=${row.status} text=${texts.taskStates[row.status]} />` },
+  user,
+  { id: "account", title: texts.account, of: (row) => html`<${Stacked} below=${row.account}><${Id} value=${row.host_id} /><//>` },
+  { id: "error", title: texts.error, of: (row) => html`<${Said} text=${row.error} />` },
+  created,
+];
 const filtersOf = (apps, states) => [
   appFilter(apps),
   { id: "strategy", title: texts.strategy, search: true },
   stateFilter(texts.status, states),
 ];
 const tasks = (tab, path, states) => ({ route, apps }) => html`<${List} label=${texts.tabs[tab]} parts=${["engagement", tab]} route=${route} path=${path} field="tasks" columns=${TASKS}
-  keyOf=${(row) => row.task_id} filters=${filtersOf(apps, states)} />`;
+  keyOf=${(row) => row.task_id} empty=${texts.empty[tab]} filters=${filtersOf(apps, states)} />`;
 
 const LISTS = {
   boards: Boards,
-  mails: ({ route, apps }) => html`<${List} label=${texts.tabs.mails} parts=${["engagement", "mails"]} route=${route} path="/mails" field="mails" columns=${MAILS} keyOf=${(row) => row.mail_id}
+  mails: ({ route, apps }) => html`<${List} label=${texts.tabs.mails} parts=${["engagement", "mails"]} route=${route} path="/mails" field="mails" columns=${MAILS} keyOf=${(row) => row.mail_id} empty=${texts.empty.mails}
     filters=${filtersOf(apps, ["sending", "waiting", "sent", "refused", "suppressed"])} />`,
   suppressions: Suppressions,
   predictions: tasks("predictions", "/predictions", ["starting", "processing", "succeeded", "failed", "canceled"]),
@@ -70,7 +76,7 @@ const SUPPRESSED = [
 
 function Suppressions({ route, apps, canEdit }) {
   const [changes, setChanges] = useState(0);
-  const app = route.query.app ?? apps[0] ?? "default";
+  const app = route.query.app ?? "default"; // The server lists the suppressions of one app.
   if (!canEdit) return html`<p class="empty">${TEXTS.usersPage.needsEditor}</p>`;
   const path = (address) => `/suppressions/${encodeURIComponent(app)}/${encodeURIComponent(address)}`;
   const changed = () => setChanges(changes + 1);
@@ -79,6 +85,6 @@ function Suppressions({ route, apps, canEdit }) {
   const actions = { id: "actions", title: "", of: (row) => html`<${Action} title=${texts.allow} text=${texts.allowText(row.address)} reason onRun=${remove(row)} onDone=${changed} />` };
   return html`<div><p class="actions end"><${Action} title=${texts.suppress} text=${texts.suppressText} reason
       fields=${[{ id: "address", title: texts.address, type: "email", required: true }, { id: "strategy", title: texts.strategyOrAll }]} onRun=${add} onDone=${changed} /></p>
-    <${List} key=${changes} label=${texts.tabs.suppressions} parts=${["engagement", "suppressions"]} route=${route} path="/suppressions" field="suppressions" columns=${[...SUPPRESSED, actions]}
-      fixed=${{ app }} keyOf=${(row) => `${row.address} ${row.strategy}`} filters=${[{ ...appFilter(apps), all: null }, { id: "address", title: texts.address, search: true }]} /></div>`;
+    <${List} key=${changes} label=${texts.tabs.suppressions} parts=${["engagement", "suppressions"]} route=${route} path="/suppressions" field="suppressions" columns=${[...SUPPRESSED, { id: "app", title: TEXTS.list.app, of: () => app }, actions]}
+      empty=${texts.empty.suppressions} keyOf=${(row) => `${row.address} ${row.strategy}`} filters=${[{ ...appFilter(apps.filter((id) => id !== "default")), all: "default" }, { id: "address", title: texts.address, search: true }]} /></div>`;
 }

@@ -11,8 +11,7 @@ const said = (value) => (typeof value === "string" ? value : JSON.stringify(valu
 const COLUMNS = [
   { id: "at", title: texts.at, sorts: true, of: (row) => html`<${Time} at=${row.failed_at} />` },
   { id: "operation", title: texts.operation, of: (row) => html`<span class="answers"><strong>${texts.operations[row.operation] ?? row.operation}</strong><small class="muted">${row.platform}</small></span>` },
-  { id: "identity", title: texts.identity, of: (row) => row.social_id && html`<span class="clip" title=${row.social_id}>${row.social_id}</span>` },
-  { id: "user", title: texts.user, of: (row) => row.user_id && html`<${UserLink} app=${row.app} user=${row.user_id} />` },
+  { id: "identity", title: texts.identity, of: (row) => html`<span class="answers">${row.social_id && html`<span class="clip" title=${row.social_id}>${row.social_id}</span>`}${row.user_id && html`<${UserLink} app=${row.app} user=${row.user_id} />`}</span>` },
   { id: "why", title: texts.why, of: (row) => html`<${Why} row=${row} />` },
   { id: "request", title: texts.request, of: (row) => html`<${Id} value=${row.request_id} />` },
 ];

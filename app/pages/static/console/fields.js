@@ -56,8 +56,8 @@ function List({ name, schema, path, form, value, onChange }) {
       <legend><${Label} ...${{ name, schema, value }} /></legend>
       <small><${Docs} text=${schema.description} /></small>
       ${faults.map((fault) => html`<p class="error">${fault.message}</p>`)}
-      ${entries.map((entry, index) => html`<${Entry} key=${index} name=${`${name} ${index + 1}`} schema=${inner} path=${`${path}.${index}`} form=${form} value=${entry} onChange=${(next) => change(index, next)} />`)}
-      <div><button type="button" class="quiet small" onClick=${add}>${texts.add} ${name}</button></div>
+      ${entries.map((entry, index) => html`<${Entry} key=${index} name=${`${labelOf(name, schema)} ${index + 1}`} schema=${inner} path=${`${path}.${index}`} form=${form} value=${entry} onChange=${(next) => change(index, next)} />`)}
+      <div><button type="button" class="quiet small" onClick=${add}>${TEXTS.configForm.addTo(labelOf(name, schema))}</button></div>
     </fieldset>
   </div>`;
 }
@@ -83,9 +83,9 @@ function Nested({ name, schema, path, form, value, required, isEntry, onChange }
       ${schema.description && html`<small><${Docs} text=${schema.description} /></small>`}
       ${faults.map((fault) => html`<p class="error">${fault.message}</p>`)}
       ${isAbsent
-        ? html`<div><button type="button" class="quiet small" onClick=${() => onChange({})}>${texts.add} ${name}</button></div>`
+        ? html`<div><button type="button" class="quiet small" onClick=${() => onChange({})}>${texts.set} ${labelOf(name, schema)}</button></div>`
         : html`<${Fields} schema=${schema} value=${value ?? {}} path=${path} form=${form} onChange=${onChange} />
-            ${!required && html`<button type="button" class="quiet small" onClick=${() => onChange(undefined)}>${texts.remove} ${name}</button>`}`}
+            ${!required && html`<button type="button" class="quiet small" onClick=${() => onChange(undefined)}>${texts.remove} ${isEntry ? name : labelOf(name, schema)}</button>`}`}
     </fieldset>
   </div>`;
 }
@@ -119,9 +119,10 @@ function NumberField({ schema, value, onChange, attributes }) {
     const text = event.currentTarget.value;
     onChange(text === "" ? undefined : Number(text));
   };
+  const inBytes = /bytes$/.test(attributes.id);
   const step = schema.type === "integer" ? 1 : "any";
   return html`<input ...${attributes} type="number" step=${step} min=${schema.minimum} max=${schema.maximum} value=${value ?? ""}
-    placeholder=${shown(schema.default)} onInput=${change} />`;
+    placeholder=${shown(schema.default)} onInput=${change} />${inBytes && html`<small>${TEXTS.streamsPage.size(value ?? schema.default ?? 0)}</small>`}`;
 }
 
 function Check({ schema, value, onChange, attributes }) {

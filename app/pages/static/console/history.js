@@ -3,8 +3,8 @@
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { configPath, read, write } from "./api.js";
 import { ifUnchanged, isConflict } from "./conditions.js";
-import { dateOf } from "./formats.js";
 import { Loaded, useLoaded } from "./loading.js";
+import { Time } from "./parts.js";
 import { Table } from "./table.js";
 import { TEXTS } from "./texts.js";
 
@@ -32,12 +32,12 @@ export function History({ config, canEdit, onRestored }) {
   const actions = (row) => row.revision === config.revision
     ? !row.deleted && html`<span class="badge good">${restoring.current}</span>`
     : html`<div class="actions">
-      <button class="quiet small" onClick=${() => compare(row.revision)}>${texts.compare}</button>
-      ${canEdit && !row.deleted && html`<button class="quiet small" onClick=${() => setChosen(row.revision)}>${restoring.title(row.revision)}</button>`}
+      <button class="quiet small" onClick=${() => compare(row.revision)}title=${texts.compare}>${restoring.compare}</button>
+      ${canEdit && !row.deleted && html`<button class="quiet small" onClick=${() => setChosen(row.revision)} aria-label=${restoring.title(row.revision)}>${restoring.restore}</button>`}
     </div>`;
   const columns = [
     { id: "revision", title: texts.revision, of: (row) => html`<span>${row.revision} ${row.deleted && html`<span class="badge bad">${texts.deleted}</span>`}</span>` },
-    { id: "updated_at", title: texts.updated, of: (row) => dateOf(row.updated_at) },
+    { id: "updated_at", title: texts.updated, of: (row) => html`<${Time} at=${row.updated_at} />` },
     { id: "author", title: texts.author, of: (row) => row.author },
     { id: "comment", title: restoring.reason, of: (row) => row.comment },
     { id: "actions", title: "", of: actions },

@@ -64,9 +64,9 @@ function Held({ route, apps, canEdit }) {
   const columns = canEdit ? [...JOBS, { id: "actions", title: "", of: (row) => html`<${JobActions} row=${row} onDone=${() => changed(texts.done)} />` }] : JOBS;
   const filters = [appFilter(apps), { id: "job", title: texts.job, search: true }, { id: "error", title: texts.errorType, search: true }];
   return html`<div>
-    ${group ? html`<${Crumbs} steps=${[[texts.allGroups, hrefOf(["jobs", "held"])], [group]]} />` : html`<p class="lead">${texts.lead}</p>`}
+    ${group ? html`<${Crumbs} steps=${[[texts.allGroups, hrefOf(["jobs", "held"])], [group]]} />` : groups.value?.groups.length > 0 && html`<p class="lead">${texts.lead}</p>`}
     ${done && html`<p class="good" role="status">${done}</p>`}
-    <${Loaded} state=${groups}>${(value) => html`<${Groups} rows=${value.groups.filter((row) => !group || row.group === group)} canEdit=${canEdit} onDone=${(answer) => changed(texts.changed(answer))} />`}<//>
+    <${Loaded} state=${groups}>${(value) => html`<${Groups} rows=${value.groups.filter((row) => !group || row.group === group)} canEdit=${canEdit} onDone=${(answer, did) => changed(texts.changed(answer, texts.did[did]))} />`}<//>
     <h2>${group ? texts.inGroup : texts.jobs}</h2>
     <${List} key=${changes} label=${texts.jobs} parts=${group ? ["jobs", "held", group] : ["jobs", "held"]} route=${route} path="/jobs/held" field="jobs" columns=${columns}
       keyOf=${(row) => row.job_id} fixed=${{ group }} filters=${group ? [] : filters} empty=${app || job || error ? undefined : texts.noHeld} /></div>`;
@@ -84,8 +84,8 @@ function Groups({ rows, canEdit, onDone }) {
   if (!rows.length) return null;
   const change = (action, { group }) => ({ send }) => send("POST", `/jobs/held/${action}`, { group });
   const actions = (row) => html`<div class="actions">
-    <${Action} title=${texts.retryAll} text=${texts.retryAllText(row.count, row.job)} reason onRun=${change("retry", row)} onDone=${onDone} />
-    <${Action} title=${texts.dropAll} text=${texts.dropAllText(row.count, row.job)} reason danger name=${row.job} onRun=${change("drop", row)} onDone=${onDone} /></div>`;
+    <${Action} title=${texts.retryAll} text=${texts.retryAllText(row.count, row.job)} reason onRun=${change("retry", row)} onDone=${(answer) => onDone(answer, "retry")} />
+    <${Action} title=${texts.dropAll} text=${texts.dropAllText(row.count, row.job)} reason danger name=${row.job} onRun=${change("drop", row)} onDone=${(answer) => onDone(answer, "drop")} /></div>`;
   return html`<${Table} label=${texts.groups} columns=${canEdit ? [...GROUPS, { id: "actions", title: "", of: actions }] : GROUPS} rows=${rows.map((row) => ({ ...row, key: row.group }))} />`;
 }
 
@@ -107,10 +107,22 @@ function Queues() {
     rows=${value.jobs.map((row) => ({ ...row, key: `${row.job} ${row.status}` }))} />`}<//>`;
 }
 
+/** Says in words when a schedule runs, or returns `null` if it is not a simple one. */
+function timesOf(schedule) {
+  const [minute, hour, day, month, weekday, second] = schedule.split(" ");
+  const step = (field) => (field === "*" ? 1 : Number(/^\*\/(\d+)$/.exec(field)?.[1]));
+  const only = (...fields) => fields.every((field) => field === "*");
+  if (!only(day, month, weekday)) return null;
+  if (second !== undefined) return only(minute, hour) && step(second) ? texts.every(step(second), "second") : null;
+  if (hour === "*") return step(minute) ? texts.every(step(minute), "minute") : null;
+  if (minute === "0" && step(hour)) return texts.every(step(hour), "hour");
+  return /^\d+$/.test(`${minute}${hour}`) ? texts.daily(`${hour.padStart(2, "0")}:${minute.padStart(2, "0")}`) : null;
+}
+
 const OUTCOMES = { succeeded: "good", held: "bad", waiting: "waiting" };
 const SCHEDULES = [
   { id: "job", title: texts.job, of: (row) => html`<strong>${row.job}</strong>` },
-  { id: "times", title: texts.times, of: (row) => html`<code>${row.schedule}</code>` },
+  { id: "times", title: texts.times, of: (row) => html`<span title=${row.schedule}>${timesOf(row.schedule) ?? html`<code>${row.schedule}</code>`}</span>` },
   { id: "last", title: texts.lastRun, of: (row) => (row.last_at ? html`<${Time} at=${row.last_at} />` : texts.never) },
   { id: "outcome", title: texts.outcome, of: (row) => row.last && html`<${Badge} tone=${OUTCOMES[row.last] ?? ""} text=${texts.outcomes[row.last]} />` },
   { id: "next", title: texts.nextRun, of: (row) => html`<${Time} at=${row.next_at} />` },

@@ -46,7 +46,10 @@ export function List({ label, parts, route, path, field, filters = [], columns, 
 }
 
 function Filters({ filters, state, choose, path, field, query, label }) {
-  return html`<form class="filters" role="search" aria-label=${label} onSubmit=${(event) => event.preventDefault()}>
+  const [open, setOpen] = useState(false);
+  const chosen = filters.filter(({ id }) => state[id]).length;
+  return html`<form class=${`filters ${open ? "open" : ""}`} role="search" aria-label=${label} onSubmit=${(event) => event.preventDefault()}>
+    ${filters.length > 1 && html`<button type="button" class="quiet fold" aria-expanded=${String(open)} onClick=${() => setOpen(!open)}>${TEXTS.list.filter(chosen)}</button>`}
     ${filters.map((filter) => html`<label key=${filter.id} class=${filter.search ? "wide" : ""}>${filter.title}
       ${filter.options
         ? html`<${Choice} value=${state[filter.id]} options=${filter.options} all=${filter.all} onChoose=${(next) => choose({ [filter.id]: next })} />`

@@ -5,44 +5,38 @@ import { Action } from "./action.js";
 import { read } from "./api.js";
 import { amountOf } from "./formats.js";
 import { appFilter, List, stateFilter } from "./list.js";
-import { Badge, Id, Note, Tabs, Time } from "./parts.js";
+import { Badge, Id, Note, Said, Stacked, Tabs, Time } from "./parts.js";
 import { Refund } from "./refund.js";
 import { Disputes, Refunds } from "./reversals.js";
 import { hrefOf } from "./route.js";
 import { Sales } from "./sales.js";
 import { Table } from "./table.js";
 import { TEXTS } from "./texts.js";
-import { UserLink } from "./users.js";
+import { UserLink, Who } from "./users.js";
 import { Webhook, WebhookList } from "./webhooks.js";
 
 const texts = TEXTS.moneyPage;
 const orderHref = (row) => hrefOf(["users", row.app, row.user_id, "orders", row.row_id]);
 const PLATFORMS = [["cardpay", texts.card], ["walletpay", texts.wallet]];
 const ORDERS = [
-  { id: "product", title: texts.product, of: (row) => html`<a href=${orderHref(row)}>${row.product ?? texts.noProduct}</a>` },
+  { id: "product", title: texts.product, of: (row) => html`<span class="answers"><a href=${orderHref(row)}><strong>${row.product ?? texts.noProduct}</strong></a><small class="muted under">${Object.fromEntries(PLATFORMS)[row.platform]} <${Id} value=${row.platform_id} /></small></span>` },
   { id: "amount", title: texts.amount, number: true, of: (row) => amountOf(row.amount, row.currency) },
   { id: "status", title: texts.status, of: (row) => html`<${Badge} state=${row.status} />` },
-  { id: "platform", title: texts.platform, of: (row) => Object.fromEntries(PLATFORMS)[row.platform] },
-  { id: "platformId", title: texts.platformId, of: (row) => html`<${Id} value=${row.platform_id} />` },
-  { id: "user", title: texts.user, of: (row) => html`<${UserLink} app=${row.app} user=${row.user_id} />` },
+  { id: "user", title: texts.user, of: (row) => html`<${Who} row=${row} />` },
   { id: "created", title: texts.created, sorts: true, of: (row) => html`<${Time} at=${row.created_at} />` },
 ];
 const SUBSCRIPTIONS = ORDERS.map((column) => (column.id === "amount" ? { id: "ends", title: texts.ends, of: (row) => html`<${Time} at=${row.ends_at} />` } : column));
 const WITHDRAWALS = [
-  { id: "amount", title: texts.amount, number: true, of: (row) => html`<strong>${amountOf(row.amount, row.currency)}</strong>` },
-  { id: "state", title: texts.status, of: (row) => html`<${Badge} state=${row.state} />` },
-  { id: "platform", title: texts.platform, of: (row) => row.platform },
-  { id: "id", title: texts.withdrawId, of: (row) => html`<${Id} value=${row.withdraw_id} />` },
-  { id: "own", title: texts.batchId, of: (row) => html`<${Id} value=${row.withdrawal_id} />` },
-  { id: "user", title: texts.user, of: (row) => html`<${UserLink} app=${row.app} user=${row.user_id} />` },
-  { id: "reason", title: texts.reason, of: (row) => row.reason },
+  { id: "amount", title: texts.amount, number: true, of: (row) => html`<${Stacked} below=${texts.payouts[row.platform] ?? row.platform}><strong>${amountOf(row.amount, row.currency)}</strong><//>` },
+  { id: "state", title: texts.status, of: (row) => html`<${Stacked} below=${texts.reasons[row.reason] ?? row.reason}><${Badge} state=${row.state} /><//>` },
+  { id: "id", title: texts.withdrawId, of: (row) => html`<span class="answers"><${Id} value=${row.withdraw_id} /><small class="muted under">${texts.batchId} <${Id} value=${row.withdrawal_id} /></small></span>` },
+  { id: "user", title: texts.user, of: (row) => html`<${Who} row=${row} />` },
   { id: "created", title: texts.created, sorts: true, of: (row) => html`<${Time} at=${row.created_at} />` },
 ];
 const MISMATCHES = [
   { id: "kind", title: texts.kind, of: (row) => html`<span class="why"><strong>${TEXTS.mismatches[row.kind]?.title ?? row.kind}</strong><small class="muted">${TEXTS.mismatches[row.kind]?.todo}</small></span>` },
-  { id: "detail", title: texts.detail, of: (row) => html`<span class="why">${row.detail}<${Id} value=${row.subject} /></span>` },
-  { id: "platform", title: texts.platform, of: (row) => row.platform },
-  { id: "found", title: texts.found, sorts: true, of: (row) => html`<${Time} at=${row.found_at} />` },
+  { id: "detail", title: texts.detail, of: (row) => html`<span class="answers"><${Said} text=${row.detail} /><${Id} value=${row.subject} /></span>` },
+  { id: "found", title: texts.found, sorts: true, of: (row) => html`<${Stacked} below=${[texts.payouts[row.platform] ?? row.platform, row.app].filter(Boolean).join(" · ")}><${Time} at=${row.found_at} /><//>` },
   { id: "state", title: texts.state, of: (row) => html`<${Settled} row=${row} />` },
 ];
 
@@ -56,7 +50,7 @@ const platformFilter = { id: "platform", title: texts.platform, options: PLATFOR
 const LISTS = {
   orders: Payments,
   subscriptions: ({ route, apps }) => html`<${List} label=${texts.tabs.subscriptions} parts=${["money", "subscriptions"]} route=${route} path="/payments/subscriptions" field="orders" columns=${SUBSCRIPTIONS}
-    keyOf=${(row) => row.row_id} filters=${[appFilter(apps), platformFilter, stateFilter(texts.status, ["ACTIVE", "SUSPENDED", "CANCELLED", "EXPIRED", "trialing", "past_due", "canceled", "incomplete"])]} />`,
+    keyOf=${(row) => row.row_id} empty=${texts.empty.subscriptions} filters=${[appFilter(apps), platformFilter, stateFilter(texts.status, ["ACTIVE", "SUSPENDED", "CANCELLED", "EXPIRED", "trialing", "past_due", "canceled", "incomplete"])]} />`,
   sales: Sales,
   refunds: Refunds,
   disputes: Disputes,
@@ -81,7 +75,7 @@ function Payments({ route, apps, canEdit }) {
   const [done, setDone] = useState({ count: 0 });
   const refund = { id: "actions", title: "", of: (row) => canEdit && html`<${Refund} order=${row} onDone=${(text) => setDone({ text, count: done.count + 1 })} />` };
   return html`${done.text && html`<p class="good" role="status">${done.text}</p>`}
-    <${List} key=${done.count} label=${texts.tabs.orders} parts=${["money", "orders"]} route=${route} path="/payments/orders" field="orders" columns=${[...ORDERS, refund]} keyOf=${(row) => row.row_id}
+    <${List} key=${done.count} label=${texts.tabs.orders} parts=${["money", "orders"]} route=${route} path="/payments/orders" field="orders" columns=${[...ORDERS, refund]} keyOf=${(row) => row.row_id} empty=${texts.empty.orders}
       filters=${[appFilter(apps), platformFilter, stateFilter(texts.status, ORDER_STATES)]} />`;
 }
 
@@ -91,7 +85,7 @@ function Withdrawals({ route, apps, canEdit }) {
   const action = { id: "actions", title: "", of: (row) => canEdit && row.state === "unknown" && html`<${Action} title=${texts.settle} text=${texts.settleText} reason danger name=${row.withdraw_id}
     fields=${[{ id: "outcome", title: texts.outcome, required: true, value: "paid", options: [["paid", texts.wasPaid], ["failed", texts.wasNotPaid]] }]} onRun=${settle(row)} onDone=${() => setChanges(changes + 1)} />` };
   return html`<${List} key=${changes} label=${texts.tabs.withdrawals} parts=${["money", "withdrawals"]} route=${route} path="/withdrawals" field="withdrawals" columns=${[...WITHDRAWALS, action]}
-    keyOf=${(row) => row.withdrawal_id} filters=${[appFilter(apps), stateFilter(texts.status, ["in_progress", "unknown", "paid", "failed"], "state")]} />`;
+    keyOf=${(row) => row.withdrawal_id} empty=${texts.empty.withdrawals} filters=${[appFilter(apps), stateFilter(texts.status, ["in_progress", "unknown", "paid", "failed"], "state")]} />`;
 }
 
 function Mismatches({ route, apps, canEdit }) {

@@ -3,12 +3,13 @@
 import { html, useState } from "../vendor/preact.js";
 import { Action } from "./action.js";
 import { read } from "./api.js";
+import { ACTION_OPTIONS, actionOf, actorOf, subjectOf } from "./audit.js";
 import { Costs } from "./costs.js";
 import { FailedLogins } from "./failed_logins.js";
 import { Limits } from "./limits.js";
 import { appFilter, List } from "./list.js";
 import { Loaded, useLoaded } from "./loading.js";
-import { Badge, Note, Tabs, Time } from "./parts.js";
+import { Badge, Id, Note, Stacked, Tabs, Time } from "./parts.js";
 import { hrefOf } from "./route.js";
 import { Table } from "./table.js";
 import { TEXTS } from "./texts.js";
@@ -61,35 +62,34 @@ const ORDER = ["broken", "doubtful", "good"];
 function Doctor() {
   const state = useLoaded(() => read("/doctor"), []);
   return html`<${Loaded} state=${state}>${({ report }) => {
-    if (!report) return html`<p class="empty">${texts.noReport}</p>`;
+    if (!report) return html`<p class="empty">${texts.noReport} <${Id} value=${texts.doctor} short=${false} /></p>`;
     const rows = report.findings.map((row, index) => ({ ...row, key: index })).sort((one, other) => ORDER.indexOf(one.state) - ORDER.indexOf(other.state));
-    return html`<div><p class="lead">${texts.checked(report.host)} <${Time} at=${report.checked_at} />. ${texts.runAgain}</p>
+    return html`<div><p class="lead">${texts.checked(report.host)} <${Time} at=${report.checked_at} />. ${texts.runAgain} <${Id} value=${texts.doctor} short=${false} /></p>
       <${Table} label=${texts.tabs.doctor} columns=${FINDINGS} rows=${rows} /></div>`;
   }}<//>`;
 }
 
 const AUDIT = [
   { id: "at", title: texts.at, sorts: true, of: (row) => html`<${Time} at=${row.at} />` },
-  { id: "actor", title: texts.actor, of: (row) => html`<strong>${row.actor}</strong>` },
-  { id: "action", title: texts.action, of: (row) => html`<code>${row.action}</code>` },
+  { id: "actor", title: texts.action, of: (row) => html`<${Stacked} below=${actionOf(row.action)}><strong class="clip" title=${row.actor}>${actorOf(row.actor)}</strong><//>` },
   { id: "subject", title: texts.subject, of: (row) => html`<${Subject} row=${row} />` },
-  { id: "reason", title: texts.reason, of: (row) => row.reason },
+  { id: "reason", title: texts.reason, of: (row) => html`<span class="why">${row.reason}</span>` },
   { id: "changes", title: texts.changes, of: (row) => (row.before || row.after) && html`<details><summary>${texts.show}</summary><${Changes} changes=${differencesOf(row.before ?? {}, row.after ?? {})} /></details>` },
 ];
 
 function Subject({ row }) {
-  const text = `${row.kind}/${row.name}`;
+  const text = html`<${Stacked} below=${row.app}><span title=${row.name}>${subjectOf(row)}</span><//>`;
   const links = { user: ["users", row.app, row.name], webhook: ["money", "webhooks", row.name] };
   const parts = links[row.kind] ?? (row.action.startsWith("config.") ? ["configs", row.app, row.kind, row.name] : null);
   return parts && row.app ? html`<a href=${hrefOf(parts)}>${text}</a>` : text;
 }
 
 function Audit({ route, apps }) {
-  return html`<${List} label=${texts.tabs.audit} parts=${["operations", "audit"]} route=${route} path="/audit" field="changes" columns=${AUDIT} keyOf=${(row) => row.audit_id} filters=${[
+  return html`<${List} label=${texts.tabs.audit} parts=${["operations", "audit"]} route=${route} path="/audit" field="changes" columns=${AUDIT} keyOf=${(row) => row.audit_id} empty=${texts.noAudit} filters=${[
     { id: "name", title: texts.name, search: true },
     { id: "actor", title: texts.actor, search: true },
     appFilter(apps),
-    { id: "action", title: texts.action, options: texts.actions.map((id) => [id, id]) },
+    { id: "action", title: texts.action, options: ACTION_OPTIONS },
   ]} />`;
 }
 
@@ -115,6 +115,6 @@ function Operators({ route, isAdmin }) {
   ];
   const add = ({ values, send }) => send("POST", "/operators", { name: values.name, role: values.role, ...expiryOf(values) });
   return html`<div><p class="actions end"><${Action} title=${texts.add} primary text=${texts.addText} fields=${[{ id: "name", title: texts.name, required: true }, { id: "role", title: texts.role, options: ROLES, required: true, value: "viewer" }, EXPIRY]} reason onRun=${add} onDone=${changed} /></p>
-    ${state.token && html`<${Note} tone="waiting" title=${texts.token}><code>${state.token}</code> ${texts.tokenHelp}<//>`}
+    ${state.token && html`<${Note} tone="waiting" title=${texts.token}><${Id} value=${state.token} short=${false} /> ${texts.tokenHelp}<//>`}
     <${List} key=${state.changes} label=${texts.tabs.operators} parts=${["operations", "operators"]} route=${route} path="/operators" field="operators" columns=${columns} keyOf=${(row) => row.name} /></div>`;
 }

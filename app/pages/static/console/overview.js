@@ -2,6 +2,7 @@
 
 import { html, useEffect, useState } from "../vendor/preact.js";
 import { Attention } from "./attention.js";
+import { actionOf, actorOf, subjectOf } from "./audit.js";
 import { watch } from "./events.js";
 import { amountOf, costOf } from "./formats.js";
 import { Badge, Time } from "./parts.js";
@@ -82,7 +83,7 @@ function Figures({ now, seen }) {
     </div>
     <h2>${texts.changes}</h2>
     ${now.changes.length ? html`<ol class="changes-list">${now.changes.map((row) => html`<li key=${row.audit_id}>
-      <span><strong>${row.actor}</strong> <code>${row.action}</code> ${row.kind}/${row.name}</span>
+      <span><strong>${actorOf(row.actor)}</strong> ${actionOf(row.action)} <span class="muted">${subjectOf(row)}</span></span>
       ${row.reason && html`<small class="muted">${row.reason}</small>`}<${Time} at=${row.at} /></li>`)}</ol>` : html`<p class="empty">${texts.noChanges}</p>`}
     <h2>${texts.processes}</h2><p class="lead">${texts.processesLead}</p>
     <${Table} label=${texts.processes} columns=${PROCESSES} rows=${now.processes.map((row) => ({ ...row, key: row.process }))} empty=${texts.noProcesses} />`;

@@ -1,7 +1,7 @@
 // Small parts of all areas: states, times, ids that can be copied, and facts.
 
-import { html, useState } from "../vendor/preact.js";
-import { dateOf } from "./formats.js";
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { shortDateOf, withShortIds } from "./formats.js";
 import { Icon } from "./icons.js";
 import { TEXTS } from "./texts.js";
 
@@ -20,15 +20,15 @@ export const Badge = ({ state, text, tone }) =>
 function timeOf(text) {
   const at = new Date(text);
   const sameDay = at.toDateString() === new Date().toDateString();
-  return sameDay ? TEXTS.today(at.toLocaleTimeString(undefined, { timeStyle: "short" })) : dateOf(text);
+  return sameDay ? TEXTS.today(at.toLocaleTimeString(undefined, { timeStyle: "short" })) : shortDateOf(at);
 }
 
-export const Time = ({ at }) => (at && !at.startsWith("0001") ? html`<time datetime=${at} title=${at}>${timeOf(at)}</time>` : html`<span class="muted">–</span>`);
+export const Time = ({ at }) => (at && !at.startsWith("0001") ? html`<time datetime=${at} title=${at}>${timeOf(at)}</time>` : html`<span class="muted none">–</span>`);
 
 /** An id, shortened in the middle, with a button that copies it. */
 export function Id({ value, short = true }) {
   const [copied, setCopied] = useState(false);
-  if (!value) return html`<span class="muted">–</span>`;
+  if (!value) return html`<span class="muted none">–</span>`;
   const copy = async () => {
     await navigator.clipboard?.writeText(value).catch(() => {});
     setCopied(true);
@@ -38,6 +38,12 @@ export function Id({ value, short = true }) {
   return html`<span class="id"><code title=${value}>${text}</code><button class="plain" type="button" title=${TEXTS.copy}
     aria-label=${`${TEXTS.copy} ${value}`} onClick=${copy}>${copied ? html`<span class="ok">✓</span>` : html`<${Icon} name="copy" />`}</button></span>`;
 }
+
+/** What a cell shows first, and what it shows below in small letters. */
+export const Stacked = ({ children, below }) => html`<span class="answers">${children}${below && html`<small class="muted">${below}</small>`}</span>`;
+
+/** A text by a person, a vendor or a platform, with its ids shortened. */
+export const Said = ({ text }) => text ? html`<span class="why" title=${text}>${withShortIds(text)}</span>` : html`<span class="muted none">–</span>`;
 
 /** Names with values. `rows`: `[name, value]`; empty values are left out. */
 export const Facts = ({ rows }) => html`<dl class="facts">${rows
@@ -51,5 +57,12 @@ export const Crumbs = ({ steps }) => html`<p class="crumbs">${steps.map(([text, 
   ${href ? html`<a href=${href}>${text}</a>` : text}`)}</p>`;
 
 /** Links between the lists of one area. `tabs`: `[id, text, href]`. */
-export const Tabs = ({ label, tabs, current }) => html`<nav class="tabs" aria-label=${label}>${tabs.map(([id, text, href]) =>
-  html`<a key=${id} href=${href} aria-current=${id === current ? "page" : null}>${text}</a>`)}</nav>`;
+export function Tabs({ label, tabs, current }) {
+  const nav = useRef();
+  useEffect(() => {
+    const at = nav.current.querySelector("[aria-current]"); // On a narrow screen it may be out of sight.
+    nav.current.scrollLeft = at ? at.offsetLeft - nav.current.offsetLeft - (nav.current.clientWidth - at.offsetWidth) / 2 : 0;
+  }, [current]);
+  return html`<nav class="tabs" ref=${nav} aria-label=${label}>${tabs.map(([id, text, href]) =>
+    html`<a key=${id} href=${href} aria-current=${id === current ? "page" : null}>${text}</a>`)}</nav>`;
+}

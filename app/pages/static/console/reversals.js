@@ -6,7 +6,7 @@ import { appFilter, List } from "./list.js";
 import { Badge, Id, Time } from "./parts.js";
 import { hrefOf } from "./route.js";
 import { TEXTS } from "./texts.js";
-import { UserLink } from "./users.js";
+import { Who } from "./users.js";
 
 const texts = TEXTS.moneyPage;
 const PLATFORMS = { cardpay: texts.card, walletpay: texts.wallet };
@@ -19,7 +19,7 @@ const amount = {
 const PAYMENT = [
   { id: "platform", title: texts.platform, of: (row) => PLATFORMS[row.platform] },
   { id: "payment", title: texts.payment, of: (row) => html`<${Id} value=${row.payment_id} />` },
-  { id: "user", title: texts.user, of: (row) => html`<${UserLink} app=${row.app} user=${row.user_id} />` },
+  { id: "user", title: texts.user, of: (row) => html`<${Who} row=${row} />` },
 ];
 const REFUNDS = [
   amount,

@@ -2,7 +2,7 @@
 
 import { html } from "../vendor/preact.js";
 import { read } from "./api.js";
-import { amountOf } from "./formats.js";
+import { amountOf, dayOf } from "./formats.js";
 import { appFilter, Choice } from "./list.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { go } from "./route.js";
@@ -45,7 +45,7 @@ function currenciesOf({ first, last, sales }) {
 }
 
 const columns = [
-  { id: "day", title: texts.day, of: (row) => row.day },
+  { id: "day", title: texts.day, of: (row) => dayOf(row.day) },
   { id: "payments", title: texts.payments, number: true, of: (row) => row.payments },
   { id: "amount", title: texts.paid, number: true, of: (row) => amountOf(row.amount, row.currency) },
   { id: "refunds", title: texts.refunds, number: true, of: (row) => row.refunds },
@@ -67,13 +67,13 @@ function Chart({ currency, rows, label }) {
   const top = Math.max(...rows.map((row) => row.amount), 1), bottom = Math.max(...rows.map((row) => row.refunded), 0);
   const scale = HEIGHT / (top + bottom), zero = top * scale, step = WIDTH / rows.length, wide = Math.max(1, Math.min(step - 2, 40));
   const bar = (row, index, y, height, kind) => height > 0 && html`<rect class=${kind} x=${index * step + (step - wide) / 2} y=${y} width=${wide} height=${Math.max(height, 1)} rx="1" />`;
-  return html`<figure class="chart">
+  return html`<figure class="chart"><p class="axis" aria-hidden="true">${amountOf(top, currency)}</p>
     <svg viewBox=${`0 0 ${WIDTH} ${HEIGHT + 1}`} role="img" aria-label=${label} preserveAspectRatio="none">
-      ${rows.map((row, index) => html`<g key=${row.day}><title>${texts.bar(row.day, amountOf(row.amount, currency), amountOf(row.refunded, currency))}</title>
+      ${rows.map((row, index) => html`<g key=${row.day}><title>${texts.bar(dayOf(row.day), amountOf(row.amount, currency), amountOf(row.refunded, currency))}</title>
         <rect class="hit" x=${index * step} y="0" width=${step} height=${HEIGHT} />
         ${bar(row, index, zero - row.amount * scale, row.amount * scale, "paid")}${bar(row, index, zero, row.refunded * scale, "back")}</g>`)}
       <line class="zero" x1="0" x2=${WIDTH} y1=${zero} y2=${zero} />
     </svg>
-    <figcaption><span>${rows[0].day}</span><span>${texts.most(amountOf(top, currency))}</span><span>${rows.at(-1).day}</span></figcaption>
+    <figcaption><span>${dayOf(rows[0].day)}</span><span>${dayOf(rows.at(-1).day)}</span></figcaption>
   </figure>`;
 }

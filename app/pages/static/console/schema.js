@@ -52,12 +52,15 @@ export function faultsAt(faults, path, below = false) {
   return faults.filter((fault) => normal(fault.path) === path || (below && normal(fault.path).startsWith(`${path}.`)));
 }
 
+const SHORTS = /\b(cors|url|urls|id|ids|ip|api|html|json|tls|sms|tts|stt|llm)\b/gi;
+const LONGS = { tts: "Speech", stt: "Recognition", llm: "Language model", urls: "URLs", ids: "ids", id: "id" };
+
 /** Returns what a form calls a field: the title that its model gives it, or its name in words. */
 export function labelOf(name, schema) {
   const words = name.replaceAll("_", " ");
   const title = schema.title ?? words;
   const isOwn = title.toLowerCase() !== words && !schema.properties;
-  return isOwn ? title : words[0].toUpperCase() + words.slice(1);
+  return isOwn ? title : (words[0].toUpperCase() + words.slice(1)).replace(SHORTS, (short) => LONGS[short.toLowerCase()] ?? short.toUpperCase());
 }
 
 /** Returns the kinds of configs that a field names, or null. */

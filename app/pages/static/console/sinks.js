@@ -10,7 +10,7 @@ import { Badge, Time } from "./parts.js";
 import { hrefOf } from "./route.js";
 import { Table } from "./table.js";
 import { TEXTS } from "./texts.js";
-import { UserLink } from "./users.js";
+import { Who } from "./users.js";
 
 const texts = TEXTS.sinksPage;
 
@@ -29,12 +29,11 @@ const SINKS = [
   { id: "oldest", title: texts.oldest, number: true, of: (row) => durationOf(row.oldest_s) },
 ];
 const EVENTS = [
-  { id: "event", title: texts.event, of: (row) => html`<span class="why"><strong>${row.event}</strong>
+  { id: "event", title: texts.event, of: (row) => html`<span class="answers"><strong>${row.event}</strong>
     <small class="muted"><a href=${hrefOf(["configs", row.app, "events", row.sink])}>${row.sink}</a></small></span>` },
-  { id: "status", title: texts.status, of: (row) => html`<span class="why"><${Badge} state=${row.status} text=${texts.statuses[row.status]} />
-    ${row.status === "waiting" && html`<small class="muted">${texts.due} <${Time} at=${row.due_at} /></small>`}</span>` },
-  { id: "answer", title: texts.answer, of: (row) => html`<span class="why">${row.error ?? "–"}<small class="muted">${texts.attempts(row.attempts)}</small></span>` },
-  { id: "user", title: texts.user, of: (row) => (row.user_id ? html`<${UserLink} app=${row.app} user=${row.user_id} />` : "–") },
+  { id: "status", title: texts.status, of: (row) => html`<${Badge} state=${row.status} text=${texts.statuses[row.status]} />` },
+  { id: "answer", title: texts.answer, of: (row) => html`<span class="why">${row.error ?? "–"}<small class="muted">${texts.attempts(row.attempts)}${row.status === "waiting" && html` · ${texts.due} <${Time} at=${row.due_at} />`}</small></span>` },
+  { id: "user", title: texts.user, of: (row) => (row.user_id ? html`<${Who} row=${row} />` : "–") },
   { id: "at", title: texts.at, sorts: true, of: (row) => html`<${Time} at=${row.time} />` },
 ];
 

@@ -93,7 +93,7 @@ function Bar({ row, most }) {
   const said = [texts.bar(row.elapsed_ms, row.first_output_ms), row.started_ms ? texts.started(row.started_ms) : ""].filter(Boolean).join(", ");
   return html`<svg class=${`waterfall ${TONES[row.outcome] ?? ""}`} viewBox="0 0 100 10" preserveAspectRatio="none" role="img" aria-label=${said}>
     <rect class="back" width="100" height="10" /><rect x=${part(start)} width=${Math.max(0.8, part(row.elapsed_ms))} height="10" />
-    ${first !== null && html`<rect class="first" x=${first} width=".8" height="10" />`}</svg><small class="muted">${said}</small>`;
+    ${first !== null && html`<rect class="first" x=${first} width=".8" height="10" />`}</svg><small class="muted" title=${said}>${texts.span(row.started_ms, row.elapsed_ms)}</small>`;
 }
 
 function Events({ path, ended, isAdmin, onEnd }) {

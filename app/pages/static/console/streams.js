@@ -8,7 +8,7 @@ import { appFilter, Choice, List } from "./list.js";
 import { Badge, Id, Note, Tabs, Time } from "./parts.js";
 import { go, hrefOf } from "./route.js";
 import { TEXTS } from "./texts.js";
-import { UserLink } from "./users.js";
+import { Who } from "./users.js";
 
 const EVERY_MS = 3_000;
 const texts = TEXTS.streamsPage;
@@ -19,7 +19,6 @@ const entriesOf = (names) => Object.entries(names);
 const streamHref = (row) => hrefOf(["streams", row.app, row.stream_id]);
 const Kind = ({ row, children }) => html`<span class="answers"><span class="badges"><a href=${streamHref(row)}><strong>${texts.kinds[row.kind] ?? row.kind}</strong></a>${children}</span><${Id} value=${row.stream_id} /></span>`;
 const RunningKind = ({ row }) => html`<${Kind} row=${row}><${Badge} tone=${row.state === "stopping" ? "waiting" : ""} text=${texts.states[row.state] ?? row.state} /><//>`;
-const Who = ({ row }) => html`<span class="answers"><${UserLink} app=${row.app} user=${row.user_id} /><small class="muted">${row.app}</small></span>`;
 export const cancelPath = (row) => `${userPath(row.app, row.user_id)}/streams/${row.stream_id}/cancel`;
 
 /** The strategy that answers, with its vendor and model. */
@@ -70,8 +69,7 @@ function Silent({ value }) {
 }
 
 const ENDED = [
-  { id: "kind", title: texts.stream, of: (row) => html`<${Kind} row=${row} />` },
-  { id: "outcome", title: texts.outcome, of: (row) => html`<${Badge} tone=${OUTCOMES[row.outcome] ?? ""} text=${texts.outcomes[row.outcome]} />` },
+  { id: "kind", title: texts.stream, of: (row) => html`<${Kind} row=${row}><${Badge} tone=${OUTCOMES[row.outcome] ?? ""} text=${texts.outcomes[row.outcome]} /><//>` },
   { id: "answers", title: texts.answers, of: (row) => html`<${Answers} row=${row} />` },
   { id: "user", title: texts.user, of: (row) => html`<${Who} row=${row} />` },
   { id: "attempts", title: texts.attempts, number: true, of: (row) => texts.failedOf(row.failed, row.attempts) },

@@ -1,6 +1,7 @@
 // All texts of the console, ready for translation. Those of one area each are in `texts_….js`.
 
 import { AREA_TEXTS } from "./texts_areas.js";
+import { AUDIT_TEXTS } from "./texts_audit.js";
 import { JOB_TEXTS } from "./texts_jobs.js";
 import { CONFIG_TEXTS } from "./texts_configs.js";
 import { LIVE_TEXTS } from "./texts_live.js";
@@ -14,6 +15,7 @@ export const TEXTS = {
   ...MONEY_TEXTS,
   ...OVERVIEW_TEXTS,
   ...AREA_TEXTS,
+  ...AUDIT_TEXTS,
   ...JOB_TEXTS,
   ...CONFIG_TEXTS,
   ...LIVE_TEXTS,
@@ -69,6 +71,7 @@ export const TEXTS = {
     app: "App",
     kind: "Kind",
     all: "All",
+    filter: (count) => (count ? `Filter (${count})` : "Filter"),
     actions: "Actions",
     none: "Nothing matches.",
     pages: "Pages",
@@ -112,6 +115,7 @@ export const TEXTS = {
     secretNone: "No secret is stored.",
     add: "Add",
     remove: "Remove",
+    set: "Set",
     unset: "Not set",
     yes: "Yes",
     no: "No",
@@ -123,6 +127,8 @@ export const TEXTS = {
   action: {
     reason: "Reason",
     reasonHelp: "The audit log keeps it.",
+    nameFirst: "Type the name to enable this.",
+    reasonFirst: "Give the reason to enable this.",
     typeName: (name) => `Type ${name} to confirm`,
     running: "Working…",
     uncertain: "It may have been done nevertheless. Press the button again to be sure: it is done only once.",
@@ -134,6 +140,7 @@ export const TEXTS = {
     active: "Active", frozen: "Frozen", banned: "Banned", deactivated: "Erased", ended: "Ended", succeeded: "Succeeded", canceled: "Canceled", sent: "Sent",
     refused: "Refused", suppressed: "Suppressed", sending: "Sending", waiting: "Waiting", requires_payment_method: "Declined",
     requires_action: "Needs the customer", abandoned: "Abandoned", new: "New", starting: "Starting", processing: "In progress",
+    past_due: "Payment overdue", unpaid: "Unpaid", trialing: "Trial", EXPIRED: "Expired", incomplete_expired: "Expired", paused: "Paused", deleted: "Deleted",
     complete: "Complete", incomplete: "Incomplete", interrupted: "Interrupted", running: "Running",
   },
 };

@@ -8,10 +8,10 @@ export const CONFIG_TEXTS = {
     appExists: (app) => `The app ${app} exists already.`, newConfig: "New config", newConfigText: "The config is opened as a draft. Nothing is stored until you save it.",
     name: "Name", nameHelp: "Other configs and requests name it by this.", oneName: "An app has one config of this kind, named default.", open: "Open draft",
     opens: "A config with this name exists already. It is opened as it is.", noApp: "Make an app first: a config belongs to an app.", order: "Order of strategies",
-    orderOf: (app) => `Order of strategies of ${app}`, fields: (text) => `Settings that match “${text}”`, in: "in", drafts: "Your unsaved drafts", of: (kind, app) => `of kind ${kind}, app ${app}`, none: "No config matches.", noConfigs: "No configs yet. Make an app, then the configs that it needs.",
+    orderOf: "Order of strategies of", anApp: "an app …", inApp: "In the app", searchHint: "A config or a setting", noneNamed: "No config has this name. See the settings above.", fields: (text) => `Settings that match “${text}”`, in: "in", drafts: "Your unsaved drafts", of: (kind, app) => `of kind ${kind}, app ${app}`, none: "No config matches.", noConfigs: "No configs yet. Make an app, then the configs that it needs.",
   },
   configForm: {
-    find: "Find a field", noField: (text) => `No field of this config matches “${text}”.`, all: "Show all fields", differs: "Changed", differsHelp: "Differs from the default",
+    find: "Find a field", noField: (text) => `No field of this config matches “${text}”.`, all: "Show all fields", differs: "Set", differsHelp: "Differs from the default",
     groups: { account: "Account and access", model: "Model", voice: "Voice and language", content: "Contents", times: "Times and timeouts", limits: "Limits", kept: "How long it is kept", money: "Prices", other: "Other" },
     missing: (name) => `${name} (missing)`, missingText: (name, kinds) => `No config ${name} of kind ${kinds} exists in this app.`, noneOf: (kinds) => `This app has no config of kind ${kinds} yet.`, create: "Create one",
     openConfig: (name) => `Open ${name}`, up: (name) => `Move ${name} up`, down: (name) => `Move ${name} down`, take: (name) => `Remove ${name}`, addTo: (name) => `Add to ${name}`, pick: "Add …", empty: "Nothing is named here.",
@@ -24,6 +24,7 @@ export const CONFIG_TEXTS = {
     draftSecrets: "Secrets are not kept in drafts: type them again.", discard: "Discard the draft", deleted: "This config was deleted. Restore a revision from its history, or save a new value.",
   },
   restore: {
+    restore: "Restore", compare: "Compare",
     title: (revision) => `Restore revision ${revision}`, text: (revision) => `The values of revision ${revision} become active again, as a new revision. The current revision stays in the history.`,
     same: (revision) => `Revision ${revision} has the same values as the current one. There is nothing to restore.`, all: "The config is deleted now. All values of the revision come back.",
     changes: "What changes", compared: (revision) => `From revision ${revision} to the current one`, reason: "Why", done: (revision) => `Revision ${revision} was restored.`, current: "Current", again: "Close this, open the config again, and look at its history.", newest: "Newest revisions", older: "Older revisions",

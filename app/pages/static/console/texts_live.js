@@ -19,7 +19,7 @@ export const LIVE_TEXTS = {
     find: "Open a stream by its id", open: "Open", began: "Began", ended: "Ended", attempts: "Attempts", failedOf: (failed, all) => (failed ? `${all}, ${failed} failed` : `${all}`),
     outcome: "Outcome", outcomes: { won: "Answered", failed: "Failed", hedged: "Overtaken", canceled: "Canceled", running: "Running", answered: "Answered" },
     time: "Time", longest: "Longest attempt", price: "Price", since: "Began", hours: [["1", "In the last hour"], ["24", "In the last day"], ["168", "In the last week"], ["720", "In the last 30 days"]],
-    bar: (elapsed, first) => (first === undefined || first === null ? seconds(elapsed) : `${seconds(elapsed)}, first output after ${seconds(first)}`),
+    span: (started, elapsed) => (started ? `${seconds(started)} + ${seconds(elapsed)}` : seconds(elapsed)), bar: (elapsed, first) => (first === undefined || first === null ? seconds(elapsed) : `${seconds(elapsed)}, first output after ${seconds(first)}`),
     started: (ms) => `began after ${seconds(ms)}`, why: "Why it failed", seconds,
     receipt: "Receipt", stages: { admission: "Admitted", input: "Input complete", stt: "Recognized", first_token: "First token", first_text: "First text", first_sentence: "First sentence",
       first_audio: "First audio", total: "End", overhead: "Our own time" },
@@ -29,7 +29,7 @@ export const LIVE_TEXTS = {
     noAttempts: "No attempts at vendors are stored for this stream.", gone: "This stream does not run, and nothing is stored of it. Check the id and the app.",
   },
   costsPage: {
-    lead: "What calls to vendors have cost, at the prices in the configs. A stream counts for the hour in which it began, in UTC.", days: "Period", periods: [["1", "Today"], ["7", "7 days"], ["30", "30 days"]],
+    lead: "Cost of vendor calls, at the configured prices. A stream counts for the hour in which it began, in UTC.", days: "Period", periods: [["1", "Today"], ["7", "7 days"], ["30", "30 days"]],
     by: "Add up by", dimensions: [["vendor", "Vendor"], ["model", "Model"], ["strategy", "Strategy"], ["app", "App"]], attempts: "Calls", failed: "Failed", price: "Cost", share: "Share",
     none: "No calls to vendors in this period.", missing: (count) => `${count} ${count === 1 ? "hour is" : "hours are"} still being added up. The figures grow until this note is gone.`,
     noModel: "No model named", since: (date) => `Since ${date}`,
@@ -39,7 +39,7 @@ export const LIVE_TEXTS = {
     none: "No limit has refused anything.", settings: "Settings of the server", rates: "Rate in the config limits", field: "Config limits", fixed: "Fixed", strategy: "Strategy of images",
   },
   failuresPage: {
-    lead: "Logins and binds that were refused, with the checks that led to it. The person only sees a general text.", at: "At", operation: "What", operations: { login: "Log in", signup: "Sign up", bind: "Link", reauthorize: "Confirm" },
+    lead: "Logins and links that were refused, and why. The user saw only a general message.", at: "At", operation: "What", operations: { login: "Log in", signup: "Sign up", bind: "Link", reauthorize: "Confirm" },
     platform: "Platform", identity: "Identity", identityHint: "Address or id", user: "User", request: "Request", requestHint: "X-Request-Id", userHint: "User id", why: "Why", steps: (count) => `${count} ${count === 1 ? "check" : "checks"}`,
     seen: "seen", allowed: "allowed", none: "No failed logins match. They are kept for the days in the config limits.", needsEditor: "Failed logins need the role editor.",
   },
@@ -50,7 +50,7 @@ export const LIVE_TEXTS = {
   },
   receiptPage: {
     title: "Erasure receipt", open: "Open the receipt", erased: "The account was erased.", lead: "What was deleted with the account, and what is kept. It is signed by this server.", cause: "Erased", causes: { confirm: "by the user", freeze_end: "at the end of the freeze", operator: "by an operator" },
-    deactivated: "Deactivated", complete: "Everything is deleted", incomplete: "Deletion is in progress", erasedAt: "Erased", deleted: "Deleted", what: "What", count: "Count", nothing: "Nothing was stored.", none: (names) => `Nothing was stored as ${names}.`, kept: "Kept", content: "Content",
+    deactivated: "Deactivated", complete: "Everything is deleted", incomplete: "Deletion is in progress", erasedAt: "Erased", deleted: "Deleted", what: "What", count: "Count", nothing: "Nothing was stored.", nothingOf: "What nothing was stored of", none: (names) => `Nothing was stored as ${names}.`, kept: "Kept", content: "Content",
     rows: "Rows", notSearched: "Not searched", platforms: "Tokens of sign-in platforms", platform: "Platform", token: "Token", settled: "Since", tokens: { pending: "Being revoked", revoked: "Revoked", failed: "Not revoked", unsupported: "Cannot be revoked", no_token: "None" },
     download: "Download the signed receipt", where: "Where",
   },

@@ -1,6 +1,7 @@
 // The texts of users, their history and their orders.
 
 import { amountOf, dateOf } from "./formats.js";
+import { ACTIONS } from "./texts_audit.js";
 
 const sessions = (count) => `${count} ${count === 1 ? "session" : "sessions"}`;
 const joined = (...parts) => parts.filter(Boolean).join(" · ");
@@ -19,8 +20,6 @@ const ENTRIES = {
 const ORIGINS = { purchase: "a purchase", renewal: "a renewal", upgrade: "an upgrade", trial: "a trial", share: "a share", reward: "a reward",
   admin: "an operator", restore: "a restoration" };
 const CHANNELS = { webhook: "a webhook", client: "the app", reconciliation: "reading back", operator: "an operator", server: "this server" };
-const ACTIONS = { "asset.grant": "granted a product", "asset.adjust": "adjusted an asset", "user.export": "exported the data", "user.export_read": "read the export", "user.freeze": "froze the account",
-  "user.recover": "recovered the account", "user.end_sessions": "ended the sessions", "user.erase": "erased the user", "user.ban": "banned the user", "user.unban": "lifted the ban", "stream.cancel": "cancelled a stream" };
 
 export const USER_TEXTS = {
   usersPage: {
@@ -30,7 +29,7 @@ export const USER_TEXTS = {
     notFound: "No user matches. Enter ids in full. The beginning of an address is enough.",
     needsEditor: "Data of users needs the role editor.",
     user: "User", id: "Id", identities: "Identities", status: "Status", created: "Created", foundBy: "Found by",
-    unnamed: "Unnamed user", guest: "Guest on a device",
+    guest: "Guest on a device", erased: "Erased user",
     by: { user_id: "User id", identity: "Identity", earlier_email: "Earlier or unproven email", order: "Order", payment: "Payment", subscription: "Subscription",
       withdrawal: "Withdrawal", stream: "Stream", conversation: "Conversation", prediction: "Prediction", image: "Image task", mail: "Email" },
   },
@@ -48,7 +47,7 @@ export const USER_TEXTS = {
     recover: "Recover", recoverText: "The account can be used as before.", recovered: "The account is active again.",
     isBanned: "The user is banned", forever: "without an end.", banReason: (reason) => `Reason: ${reason}`,
     ban: "Ban", banText: (count) => `The user is signed out everywhere (${sessions(count)}) and cannot log in until the ban ends. The reason is part of the user's export.`,
-    banUntil: "Ban ends", banUntilHelp: "In your time zone. Leave empty for a ban without an end.", banned: "All sessions have ended.",
+    banUntil: "Ban ends", banUntilHelp: "In your time zone. Leave empty for a ban without an end.", banned: "The user is banned.",
     unban: "Lift the ban", unbanText: "The user can log in again. If the account was erased, its identities can be used for a new one.", unbanned: "The ban is lifted.",
     erase: "Erase", eraseText: "The user's data is deleted now: identities, sessions, conversations and files. The purchase history stays without a name. This cannot be undone.",
     erased: "The user is erased. The receipt says what was deleted.",
@@ -79,13 +78,13 @@ export const USER_TEXTS = {
     details: {
       account: (facts, id) => (id === "frozen" ? `until ${dateOf(facts.close_time)}` : facts.cause && { confirm: "by the user", freeze_end: "the freeze had ended", operator: "by an operator" }[facts.cause]),
       session: (facts) => joined(facts.client_os, facts.user_agent, facts.address, facts.revoke_time && `ended ${dateOf(facts.revoke_time)}`),
-      identity: (facts) => (facts.trust === "client" ? "only the client says so" : facts.weakly_proven ? "only its link was opened, perhaps by a program" : ""),
+      identity: (facts) => (facts.trust === "client" ? "not verified" : facts.weakly_proven ? "only its link was opened, perhaps by a program" : ""),
       login_failure: (facts) => joined(facts.error_type, `request ${facts.request_id}`),
       mail: (facts) => (facts.opens ? `opened ${facts.opens} times` : ""),
       asset: (facts) => joined(`from ${ORIGINS[facts.origin] ?? facts.origin}`, `reported by ${CHANNELS[facts.channel] ?? facts.channel}`, facts.ends_at && facts.entry === "grant" && `until ${dateOf(facts.ends_at)}`),
       order: (facts) => joined({ cardpay: "Card", walletpay: "Wallet" }[facts.platform], facts.order_id),
       subscription: (facts) => joined({ cardpay: "Card", walletpay: "Wallet" }[facts.platform], facts.subscription_id),
-      withdrawal: (facts) => joined(facts.withdraw_id, facts.reason, facts.unknown_at && "the platform does not know the result any more"),
+      withdrawal: (facts) => joined(facts.withdraw_id, facts.reason, facts.unknown_at && "the platform no longer knows the result"),
       board: (facts) => (facts.bp_product_id ? joined(`reward ${facts.bp_product_id}`, !facts.granted_at && "not granted yet") : ""),
       task: (facts) => joined(facts.type, facts.error, facts.host_id && `at the host: ${facts.host_id}`),
       operator: (facts) => facts.reason,
@@ -100,7 +99,7 @@ export const USER_TEXTS = {
       granted: { title: "It has granted what was bought.", todo: "The user has it now." },
       used: { title: "It was granted, and is used up.", todo: "The history of the user says when the units were used." },
       ended: { title: "It was granted, and its period is over.", todo: "See below when it ended and why." },
-      refunded: { title: "It was granted, and the money was given back.", todo: "So the units were taken back too." },
+      refunded: { title: "It was granted, and the money was given back.", todo: "The units were taken back too." },
       not_created: { title: "The platform has never confirmed this order.", todo: "Nothing was paid. It is read back until the platform answers, or forgets it. The user can order again." },
       not_approved: { title: "The payer has not approved it, so nothing was paid.", todo: "The user has closed the page of the platform, or is still there. There is nothing to refund. The user can order again." },
       not_captured: { title: "The payer has approved it, but the money has not arrived.", todo: "The app must call capture when the user comes back, and can still do so. If it has, look at the order in the platform’s dashboard." },
@@ -111,8 +110,8 @@ export const USER_TEXTS = {
       needs_customer: { title: "The payer must confirm the payment.", todo: "The bank asks for a further step (3-D Secure), and the user has not made it. Nothing was paid yet." },
       processing: { title: "The platform has not finished it.", todo: "It is read back until it has. Look again in some minutes." },
       canceled: { title: "It was canceled, or has expired, before anything was paid.", todo: "The user can order again." },
-      no_product: { title: "It is paid, but it was created without a product.", todo: "So nothing was to be granted. If that is a mistake, correct the app's call, and grant the product by hand." },
-      amount_differs: { title: "Another amount was paid than the price.", todo: "So it has granted nothing. Refund it at the platform, or grant the product by hand; then correct the price." },
+      no_product: { title: "It is paid, but it was created without a product.", todo: "Nothing was to be granted. If that is a mistake, correct the app's call, and grant the product by hand." },
+      amount_differs: { title: "Another amount was paid than the price.", todo: "It has granted nothing. Refund it at the platform, or grant the product by hand; then correct the price." },
       webhook_failed: { title: "The platform has reported it, but the work on its webhook fails.", todo: "Open the webhook below: its error says why. When the cause is gone, replay it. If its job is held, running it again in Jobs does the same." },
       paid_not_granted: { title: "It is paid, but the ledger has no entry.", todo: "Replay its webhook if there is one. Otherwise wait for the reconciliation, which reads back every few minutes, or grant the product by hand." },
     },

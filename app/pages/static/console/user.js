@@ -24,7 +24,7 @@ export function User({ route, canEdit, isAdmin }) {
   };
   return html`<${Loaded} state=${state}>${(account) => html`
     <${Crumbs} steps=${[[TEXTS.users, hrefOf(["users"], { app })], [account.app]]} />
-    <header class="head"><h1>${account.name || texts.unnamed}</h1><${Badge} state=${account.status} />
+    <header class="head"><h1>${account.name || texts.unnamed}</h1>${(account.status !== "active" || !account.ban) && html`<${Badge} state=${account.status} />`}
       ${account.ban && html`<${Badge} state="banned" />`}
       <${Actions} account=${account} canEdit=${canEdit} isAdmin=${isAdmin} changed=${changed} /></header>
     ${done && html`<p class="good" role="status">${done}</p>`}

@@ -50,7 +50,7 @@ function Shown({ receipt, signed }) {
       [texts.erasedAt, receipt.erased_at && html`<${Time} at=${receipt.erased_at} />`],
     ]} /></div>
     <h2>${texts.deleted}</h2><${Table} label=${texts.deleted} columns=${DELETED} rows=${deleted.filter(({ count }) => count)} empty=${texts.nothing} />
-    ${none && html`<p class="muted">${texts.none(none)}</p>`}
+    ${none && html`<details class="more-of"><summary>${texts.nothingOf}</summary><p class="muted">${texts.none(none)}</p></details>`}
     <h2>${texts.kept}</h2><${Table} label=${texts.kept} columns=${KEPT} rows=${keyed(receipt.kept, (value) => value)} empty=${texts.nothing} />
     ${receipt.platforms.length > 0 && html`<h2>${texts.platforms}</h2><${Table} label=${texts.platforms} columns=${PLATFORMS} rows=${receipt.platforms.map((row, key) => ({ ...row, key }))} />`}
     <h2>${texts.notSearched}</h2><${Table} label=${texts.notSearched} columns=${NOT_SEARCHED} rows=${keyed(receipt.not_searched, (text) => ({ text }))} empty=${texts.nothing} />`;

@@ -21,7 +21,7 @@ const COLUMNS = [
 ];
 
 export const WebhookList = ({ route, apps }) => html`<${List} label=${texts.title} parts=${["money", "webhooks"]} route=${route} path="/webhooks" field="webhooks" columns=${COLUMNS}
-  keyOf=${(row) => row.webhook_id} filters=${[
+  keyOf=${(row) => row.webhook_id} empty=${TEXTS.moneyPage.empty.webhooks} filters=${[
     appFilter(apps),
     { id: "source", title: texts.source, search: true },
     stateFilter(texts.status, ["received", "done", "failed"]),
