@@ -53,6 +53,8 @@ async def test_a_proof_is_verified_with_a_draft_of_its_platform(
     await check(page, "sign-in-trial-refused")
 
     await page.set_viewport_size(PHONE)
+    await page.reload()
+    await page.get_by_role("button", name="Try", exact=True).click()
     await token.fill((await issued(server, sandbox, "google"))["id_token"])
     await page.get_by_role("button", name="Verify once").click()
     await expect(page.get_by_text("The platform (google) has confirmed the identity")).to_be_visible()
