@@ -154,6 +154,8 @@ def _busy(error: ParleyError, *, begun: bool) -> bool:
     """Return whether the server refuses the request only at the moment."""
     if error.status is None:
         return False
+    if isinstance(error, NotUnderstood):  # the page of a proxy whose server is being replaced
+        return error.status in {502, 503, 504}
     return error.status in {429, 503} or (begun and error.status >= 500)
 
 
