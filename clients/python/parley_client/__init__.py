@@ -31,7 +31,7 @@ from parley_client.events import (
 )
 from parley_client.session import FileStore, Session, SessionStore
 from parley_client.signatures import sign
-from parley_client.turns import EventStream, Turn
+from parley_client.turns import EventStream, Speech, Turn
 
 __all__ = [
     "AudioBegins",
@@ -52,6 +52,7 @@ __all__ = [
     "Restart",
     "Session",
     "SessionStore",
+    "Speech",
     "Start",
     "StreamDigest",
     "TextChunk",

@@ -6,6 +6,7 @@ from contextlib import aclosing, suppress
 
 from aiohttp import ClientError, ClientResponse
 
+from parley_client.audio import AudioInput
 from parley_client.backoff import Attempts
 from parley_client.calls import Calls
 from parley_client.digest import Digest
@@ -16,20 +17,25 @@ from parley_client.sse import SseEvent, SseParser
 
 SILENCE_S = 45.0
 """The server sends a `ping` after 15 s without another event."""
+_NOT_FOUND = 404
 _FAULTY = 3
 """If the same place of a stream is faulty this many times, resuming it does not help."""
 
 
 class StreamReader:
-    """The events of a stream, each once and in the order of their ids."""
+    """The events of a stream, each once and in the order of their ids.
 
-    def __init__(self, calls: Calls, request: Request) -> None:
+    `audio` is the input of the request, if it may break off.
+    """
+
+    def __init__(self, calls: Calls, request: Request, audio: AudioInput | None = None) -> None:
         self.stream_id: str | None = None
         self.conversation_id: str | None = None
         self.opened = asyncio.Event()
         """Set when the ids are known, or when they will never be."""
         self._calls = calls
         self._request = request
+        self._audio = audio
         self._last_id = 0
         self._digest = Digest()
         self._response: ClientResponse | None = None
@@ -48,6 +54,9 @@ class StreamReader:
     def leave(self) -> None:
         """Close the connection. `events` ends."""
         self._left.set()
+        self.disconnect()
+
+    def disconnect(self) -> None:
         if self._response is not None:
             self._response.close()
 
@@ -65,10 +74,15 @@ class StreamReader:
                 fault = error
             if self._ended or self._left.is_set():
                 return
+            if self._audio is not None and self._audio.error is not None:
+                raise self._audio.error
             if self._last_id > before:
                 attempts.progress()
                 faulty = 0
             faulty += isinstance(fault, NotUnderstood | _Unnumbered)
+            if self._input_lost(fault):
+                self.stream_id = None  # The request is repeated. Its new stream has the same first event.
+                fault = ConnectionLost("the connection was lost before the input had arrived")
             delay = self._delay_s(fault, attempts, loop.time())
             if delay is None or faulty >= _FAULTY:
                 raise fault.error if isinstance(fault, _Unnumbered) else fault
@@ -86,6 +100,13 @@ class StreamReader:
         limits = self._calls.backoff
         within_s = limits.resume_s if begun else limits.begin_s
         return attempts.delay_s(now, within_s=within_s, retry_after=fault.retry_after)
+
+    def _input_lost(self, fault: ParleyError) -> bool:
+        """Return whether the server has dropped the stream, because its input broke off."""
+        if self.stream_id is None or self._last_id > 1:
+            return False
+        cut = isinstance(fault, ConnectionLost) and self._audio is not None and not self._audio.sent
+        return cut or fault.status == _NOT_FOUND
 
     async def _connection(self) -> AsyncGenerator[Event]:
         """Yield the new events of one connection."""

@@ -1,12 +1,13 @@
-"""A turn of a conversation: what the user says, and the events of the answer."""
+"""Streams as apps see them: a turn of a conversation, and text to speech."""
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Self
 
+from parley_client.audio import AudioInput
 from parley_client.calls import Calls
 from parley_client.errors import ParleyError
-from parley_client.events import End, Event, Restart, TextChunk, UserInput
+from parley_client.events import AudioChunk, AudioFile, End, Event, Restart, TextChunk, UserInput
 from parley_client.http import Request, segment
 from parley_client.streams import StreamReader
 
@@ -21,11 +22,12 @@ class EventStream:
     called.
     """
 
-    def __init__(self, calls: Calls, request: Request) -> None:
+    def __init__(self, calls: Calls, request: Request, audio: AudioInput | None = None) -> None:
         self.end: End | None = None
         """The last event, once it has arrived."""
         self._calls = calls
-        self._reader = StreamReader(calls, request)
+        self._audio = audio
+        self._reader = StreamReader(calls, request, audio)
         self._begun = False
 
     @property
@@ -53,8 +55,10 @@ class EventStream:
         return self.end
 
     def leave(self) -> None:
-        """Stop the iteration and close the connection."""
+        """Stop the iteration and the recording, and close the connection."""
         self._reader.leave()
+        if self._audio is not None:
+            self._audio.stop()
 
     async def interrupt(self, *, heard_ms: int | None = None) -> None:
         """Cancel the answer. When this returns, what was said is stored and the next turn may begin.
@@ -68,6 +72,7 @@ class EventStream:
             return
         await self._reader.opened.wait()
         if self.stream_id is None:
+            self.leave()
             return
         path = f"/bp/ai/stream/{segment(self.stream_id)}"
         try:
@@ -79,19 +84,46 @@ class EventStream:
                 raise
 
     async def _events(self) -> AsyncGenerator[Event]:
-        async with aclosing(self._reader.events()) as events:
-            async for event in events:
-                self._note(event)
-                yield event
+        if self._audio is not None:
+            self._audio.start(self._reader.disconnect)
+        try:
+            async with aclosing(self._reader.events()) as events:
+                async for event in events:
+                    self._note(event)
+                    yield event
+        finally:
+            if self._audio is not None:
+                self._audio.stop()
 
     def _note(self, event: Event) -> None:
         if isinstance(event, End):
             self.end = event
 
 
-class Turn(EventStream):
+class Speech(EventStream):
+    """Text to speech: the audio in pieces, as `AudioChunk`, then a link to all of it, as `AudioFile`."""
+
     def __init__(self, calls: Calls, request: Request) -> None:
         super().__init__(calls, request)
+        self.file: AudioFile | None = None
+        """The link to the stored audio, once it has arrived. It is valid for 24 hours and needs no headers."""
+
+    async def audio(self) -> bytes:
+        """Read to the end and return all audio, which is one file. Raises `ParleyError`."""
+        pieces = [event.audio async for event in self if isinstance(event, AudioChunk)]
+        return b"".join(pieces)
+
+    def _note(self, event: Event) -> None:
+        super()._note(event)
+        if isinstance(event, AudioFile):
+            self.file = event
+
+
+class Turn(EventStream):
+    """A turn of a conversation: what the user says, and the answer as text and audio."""
+
+    def __init__(self, calls: Calls, request: Request, audio: AudioInput | None = None) -> None:
+        super().__init__(calls, request, audio)
         self.user_input: str | None = None
         """What the user has said, once it is recognized."""
         self._paragraphs: dict[int, str] = {}
