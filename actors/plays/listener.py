@@ -8,6 +8,8 @@ from actors.clients.strategies import Broken, RecognitionStrategy, Strategy, hed
 from actors.plays.input_audio import PCM, InputAudio
 from actors.runtime.context import StreamContext
 from streams.audio.pcm import has_sound
+from streams.audio.turn_end import TurnEnd
+from streams.events import EndOfSpeech
 from streams.tasks import background, unless_failed
 from streams.wire.errors import InvalidParameter, ServiceError
 from vendors.calls.attempts import Attempt, failed_attempt
@@ -40,7 +42,12 @@ async def read_text(ctx: StreamContext) -> HeardInput:
 
 
 async def hear(
-    ctx: StreamContext, strategies: Sequence[Strategy | Broken], *, language_code: str, prompt: str | None
+    ctx: StreamContext,
+    strategies: Sequence[Strategy | Broken],
+    *,
+    language_code: str,
+    prompt: str | None,
+    turn_end: TurnEnd | None = None,
 ) -> HeardInput:
     """Recognize spoken input, while it arrives if the recognizer supports that.
 
@@ -56,7 +63,7 @@ async def hear(
         audio = await audio.accepted_by(recognizers)
         await _check_audio(audio, recognizers)
         attempts = [_attempt(name, recognition, audio) for name, recognition in recognitions]
-        async with background(_completed(ctx)) as completed:
+        async with background(_completed(ctx, turn_end)) as completed:
             with unless_failed(completed):
                 platform, text = await _recognized(ctx, attempts)
             await completed
@@ -98,9 +105,11 @@ def _check(seconds: float, *, is_audible: bool) -> None:
         raise InvalidParameter("no speech was heard")
 
 
-async def _completed(ctx: StreamContext) -> None:
+async def _completed(ctx: StreamContext, turn_end: TurnEnd | None) -> None:
     await ctx.input.completed()
     ctx.receipt.mark("input")
+    if turn_end is not None and turn_end.at_ms is not None:
+        await ctx.emit(EndOfSpeech(turn_end.at_ms))
 
 
 async def _recognized(ctx: StreamContext, attempts: Sequence[Attempt[Transcript]]) -> tuple[str, str]:
