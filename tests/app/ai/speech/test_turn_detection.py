@@ -254,3 +254,25 @@ async def test_flood_after_the_end_is_stopped_and_does_not_stop_the_answer(
         seen = await reading
     assert 16 * 1024 * 1024 <= sent < 32 * 1024 * 1024
     assert at_ms(seen) > 0
+
+
+async def test_stream_continues_if_the_upload_breaks_off_after_the_end(
+    talk: Talk, strategy: Strategies, vendor: Vendor, sandbox: Running
+) -> None:
+    await ears(talk.server, sandbox, "one", key=key_of(text=QUESTION))
+    await strategy("one", "slow:The sea is wide.", recognition="one")
+    question = await spoken(QUESTION)
+
+    async def body() -> AsyncIterator[bytes]:
+        yield talk.params("one", type="audio", turn_detection={"silence_ms": 300})
+        yield coded(question + silence(600))
+        await asyncio.Event().wait()
+
+    async with talk.post("/bp/ai/conversation", data=body()) as response:
+        async for event in events(response):
+            if event.name == "end_of_speech":
+                break
+        stream_id = response.headers["X-Service-Stream-Id"]
+    vendor.release.set()
+    async with talk.get(f"/bp/ai/stream/{stream_id}", headers={"Last-Event-ID": "0"}) as resumed:
+        assert at_ms(await all_events(resumed)) > 0
