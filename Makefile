@@ -14,7 +14,7 @@ STORING := $(addprefix tests/app/,accounts/leaving ai/conversations ai/images ai
 	tests/storage/objects
 # The tests of everything that is kept in Valkey.
 CLUSTERED := $(addprefix tests/,actors/synthesis app storage)
-RUN_LOCKS := $(LOCKS)/local.lock $(LOCKS)/embedded.lock
+RUN_LOCKS := $(LOCKS)/local.lock $(LOCKS)/embedded.lock $(LOCKS)/turns.lock
 
 # If it is set, as in most container images, every process compiles all imported modules again, which takes 3 s of CPU.
 unexport PYTHONDONTWRITEBYTECODE
@@ -109,7 +109,7 @@ lock: $(INSTALLED) ## write the lock files from pyproject.toml (UPGRADE=--upgrad
 	@$(VENV)/bin/uv lock --quiet $(UPGRADE)
 	@$(VENV)/bin/uv export --quiet --all-extras --no-emit-project --no-header --no-annotate -o $(LOCKS)/all.lock
 	@$(VENV)/bin/uv export --quiet --no-emit-project --no-header --no-annotate -o $(LOCKS)/core.lock
-	@for extra in local embedded otel; do $(VENV)/bin/uv export --quiet --extra $$extra --no-emit-project --no-header \
+	@for extra in local embedded otel turns; do $(VENV)/bin/uv export --quiet --extra $$extra --no-emit-project --no-header \
 		--no-annotate -o $(LOCKS)/$$extra.lock || exit 1; done
 	@printf 'setuptools>=80\nuv\n' | $(VENV)/bin/uv pip compile --quiet $(UPGRADE) --universal --generate-hashes \
 		--no-header --no-annotate -o $(LOCKS)/bootstrap.lock -

@@ -48,6 +48,7 @@ from vendors.geo.files import GeoFiles, open_geo_files
 from vendors.http.client import open_vendor_http
 from vendors.local_engines import open_local_engines
 from vendors.speech.conversion import open_audio_converter
+from vendors.speech.voice_activity import VoiceActivity, open_voice_activity
 
 log = structlog.get_logger()
 
@@ -87,6 +88,7 @@ class Services(Stores):
     boards: BoardIndexes
     board_creations: BoardCreations
     opens: MailOpens
+    voice_activity: VoiceActivity
     resources: Resources
     """The services that plays use."""
 
@@ -165,6 +167,7 @@ async def open_services(settings: Settings, *, process: str | None = None) -> As
         engines = await stack.enter_async_context(open_local_engines(http, settings.local_url))
         passwords = await stack.enter_async_context(open_password_hashes())
         converter = await stack.enter_async_context(open_audio_converter())
+        voice_activity = await stack.enter_async_context(open_voice_activity())
         await stack.enter_async_context(open_retry_queue(database, valkey))
         await stack.enter_async_context(open_speech_sweep(valkey, objects))
         traces = await stack.enter_async_context(open_traces(settings.traces_url))
@@ -230,5 +233,6 @@ async def open_services(settings: Settings, *, process: str | None = None) -> As
             boards=boards,
             board_creations=BoardCreations(database),
             opens=opens,
+            voice_activity=voice_activity,
             resources=resources,
         )

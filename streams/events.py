@@ -58,6 +58,20 @@ class UserInput(Event):
 
 
 @dataclass(slots=True)
+class EndOfSpeech(Event):
+    """With `turn_detection`: the user has finished speaking, `at_ms` milliseconds after the beginning of the audio.
+
+    What the client sends after this event is ignored.
+    """
+
+    name = "end_of_speech"
+    at_ms: int
+
+    def content(self) -> dict[str, Any]:
+        return {"at_ms": self.at_ms}
+
+
+@dataclass(slots=True)
 class AssistantOutputChunk(Event):
     """A piece of paragraph `index` of the reply."""
 

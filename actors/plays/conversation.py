@@ -67,7 +67,7 @@ def _canceled_early(plan: TurnPlan) -> dict[str, Any]:
 async def _hear(ctx: StreamContext, plan: TurnPlan) -> HeardInput:
     if not plan.spoken:
         return await read_text(ctx)
-    return await hear(ctx, plan.strategies, language_code=plan.language_code, prompt=plan.stt_prompt)
+    return await hear(ctx, plan)
 
 
 class Turn:

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 from actors.clients.strategies import Broken, RecognitionStrategy, Strategy, hedge_of, price_of
 from actors.plays.input_audio import PCM, InputAudio
+from actors.plays.plan import TurnPlan
 from actors.runtime.context import StreamContext
 from streams.audio.pcm import has_sound
+from streams.audio.turn_end import TurnEnd
+from streams.events import EndOfSpeech
 from streams.tasks import background, unless_failed
 from streams.wire.errors import InvalidParameter, ServiceError
 from vendors.calls.attempts import Attempt, failed_attempt
@@ -39,9 +42,7 @@ async def read_text(ctx: StreamContext) -> HeardInput:
     return HeardInput(text)
 
 
-async def hear(
-    ctx: StreamContext, strategies: Sequence[Strategy | Broken], *, language_code: str, prompt: str | None
-) -> HeardInput:
+async def hear(ctx: StreamContext, plan: TurnPlan) -> HeardInput:
     """Recognize spoken input, while it arrives if the recognizer supports that.
 
     Raises `InvalidParameter` if the audio is silent or too short, and if a recognizer succeeds without any words.
@@ -49,14 +50,12 @@ async def hear(
     """
     with ctx.receipt.waiting():
         audio = await InputAudio.begun(ctx.input, ctx.resources.converter)
-        recognitions = [
-            _recognition(ctx, strategy, language_code=language_code, prompt=prompt) for strategy in strategies
-        ]
+        recognitions = [_recognition(ctx, strategy, plan) for strategy in plan.strategies]
         recognizers = [found.recognizer for _, found in recognitions if isinstance(found, RecognitionStrategy)]
         audio = await audio.accepted_by(recognizers)
         await _check_audio(audio, recognizers)
         attempts = [_attempt(name, recognition, audio) for name, recognition in recognitions]
-        async with background(_completed(ctx)) as completed:
+        async with background(_completed(ctx, plan.turn_end)) as completed:
             with unless_failed(completed):
                 platform, text = await _recognized(ctx, attempts)
             await completed
@@ -98,9 +97,11 @@ def _check(seconds: float, *, is_audible: bool) -> None:
         raise InvalidParameter("no speech was heard")
 
 
-async def _completed(ctx: StreamContext) -> None:
+async def _completed(ctx: StreamContext, turn_end: TurnEnd | None) -> None:
     await ctx.input.completed()
     ctx.receipt.mark("input")
+    if turn_end is not None and turn_end.at_ms is not None:
+        await ctx.emit(EndOfSpeech(turn_end.at_ms))
 
 
 async def _recognized(ctx: StreamContext, attempts: Sequence[Attempt[Transcript]]) -> tuple[str, str]:
@@ -109,13 +110,14 @@ async def _recognized(ctx: StreamContext, attempts: Sequence[Attempt[Transcript]
 
 
 def _recognition(
-    ctx: StreamContext, strategy: Strategy | Broken, *, language_code: str, prompt: str | None
+    ctx: StreamContext, strategy: Strategy | Broken, plan: TurnPlan
 ) -> tuple[str, RecognitionStrategy | ServiceError]:
     if isinstance(strategy, Broken):
         return strategy.name, strategy.fault
     try:
-        strategies = ctx.resources.strategies
-        recognition = strategies.recognition(ctx.owner.app_id, strategy, language_code=language_code, prompt=prompt)
+        recognition = ctx.resources.strategies.recognition(
+            ctx.owner.app_id, strategy, language_code=plan.language_code, prompt=plan.stt_prompt
+        )
     except ServiceError as error:
         return strategy.name, error
     return strategy.name, recognition

@@ -8,6 +8,7 @@ from actors.clients.strategies import Broken, Strategy
 from actors.runtime.context import StreamContext
 from storage.conversations import conversations
 from storage.conversations.conversations import Record
+from streams.audio.turn_end import TurnEnd
 
 _HISTORY_RECORDS = 200
 _HISTORY_BYTES = 1024 * 1024
@@ -28,6 +29,8 @@ class TurnPlan:
     voice: str | None
     stt_prompt: str | None
     params: Mapping[str, Any]
+    turn_end: TurnEnd | None = None
+    """Finds the end of the user's speech, if the client leaves that to the server."""
 
 
 async def read_history(ctx: StreamContext, plan: TurnPlan, *, before: int = 2**31) -> list[Record]:

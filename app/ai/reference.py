@@ -20,6 +20,7 @@ from streams.events import (
     Audio,
     AudioChunk,
     End,
+    EndOfSpeech,
     Event,
     Failed,
     FinishReason,
@@ -133,6 +134,31 @@ _TYPED_TURN = _transcript(
     },
 )
 
+_DETECTED_TURN = _transcript(
+    [
+        EndOfSpeech(2_336),
+        UserInput("Tell me about the sea."),
+        AssistantOutputChunk(0, "The sea is wide."),
+        AssistantOutputContentSegment(0, "The sea is wide."),
+    ],
+    {
+        "conversation_id": _CONVERSATION_ID,
+        "record_id": 2,
+        "strategy": "scripted",
+        "finish_reason": "stop",
+        "unit_price": _PRICE,
+    },
+    {
+        "admission": 3,
+        "input": 3_052,
+        "stt": 3_241,
+        "first_token": 3_402,
+        "first_text": 3_404,
+        "total": 3_410,
+        "overhead": 5,
+    },
+)
+
 _SPOKEN_TEXT = _transcript(
     [
         VisemeEvent([(0, 0), (55, 12), (130, 4)]),
@@ -174,6 +200,7 @@ _ALL_GRADES = {
 
 _TURN_EVENTS = (
     Start,
+    EndOfSpeech,
     UserInput,
     AssistantOutputChunk,
     AssistantOutputContentSegment,
@@ -220,7 +247,10 @@ CONVERSE = Docs(
     stream=Stream(
         events=_TURN_EVENTS,
         ends=(ConversationEnd,),
-        transcripts={"A text turn with a spoken answer (audio shortened)": _TYPED_TURN},
+        transcripts={
+            "A text turn with a spoken answer (audio shortened)": _TYPED_TURN,
+            "An audio turn whose end the server hears": _DETECTED_TURN,
+        },
         headers={**_STREAM_ID, "X-Service-Conversation-Id": "The id of the conversation, including a new one."},
         errors=_TURN_ERRORS,
     ),

@@ -1,5 +1,6 @@
 """Reading the input of a chunked request as it arrives: text or audio (§4.17, 4.18)."""
 
+import math
 from contextlib import suppress
 from types import TracebackType
 
@@ -12,6 +13,7 @@ from actors.runtime.mailbox import Cancel
 from app.http.request.held_bodies import HELD_BODIES
 from app.http.rows.endpoint import Call
 from streams.audio.pcm import PcmDecoder
+from streams.audio.turn_end import SAMPLE_RATE, TurnEnd
 from streams.body import ChunkReader
 from streams.decoders import Base64Decoder, Utf8Decoder
 from streams.wire.errors import ServiceError, TooLarge
@@ -24,6 +26,9 @@ UNALIGNED = Counter(
 
 _UNCOUNTED_BYTES = 1024 * 1024
 """Half a minute of PCM, so that the limits of large bodies do not limit the number of ordinary streams."""
+_IGNORED_BYTES = 16 * 1024 * 1024
+"""How much is read after the detected end of a turn: minutes of speech, but no more of a flood."""
+_DEMAND = "turn_detection requires"
 
 
 async def pump_text(call: Call, reader: ChunkReader, actor: Actor) -> None:
@@ -68,11 +73,35 @@ async def pump_audio(call: Call, reader: ChunkReader, actor: Actor, pcm: PcmDeco
             buffer.write(pcm.finish())
 
 
-async def discard(reader: ChunkReader) -> None:
-    """Read and discard the input of a repeated request."""
+async def pump_turn(call: Call, reader: ChunkReader, actor: Actor, turn_end: TurnEnd) -> None:
+    """Feed the samples of base64 audio to the actor until the user has finished speaking, and discard the rest."""
+    with _feeding(actor):
+        decoder, pcm, buffer = Base64Decoder(), PcmDecoder(SAMPLE_RATE, demand=_DEMAND), actor.ctx.input
+        limit = call.app_limits.audio_bytes
+        async with call.services.voice_activity.listening(turn_end) as listener:
+
+            async def hear(samples: bytes) -> None:
+                if heard := await listener.feed(samples):
+                    buffer.write(heard)
+                if len(buffer) > limit:
+                    raise TooLarge(f"audio exceeds {limit} bytes")
+                call.request.app[HELD_BODIES].grow(call.request, len(buffer) - _UNCOUNTED_BYTES)
+
+            while not listener.ended and (part := await reader.next_part()) is not None:
+                await hear(pcm.feed(decoder.feed(part[0])))
+            if not listener.ended:
+                await hear(pcm.feed(decoder.finish()) + pcm.rest())
+            if not listener.ended:
+                buffer.write(listener.rest())
+    await discard(reader, at_most=_IGNORED_BYTES)
+
+
+async def discard(reader: ChunkReader, *, at_most: float = math.inf) -> None:
+    """Read and discard input that is not used. After `at_most` bytes, the client must wait."""
+    size = 0
     with suppress(ServiceError, ConnectionError, aiohttp.ClientPayloadError, web.RequestPayloadError):
-        while await reader.next_part() is not None:
-            pass
+        while size < at_most and (part := await reader.next_part()) is not None:
+            size += len(part[0])
 
 
 class _feeding:  # noqa: N801 - used like a function

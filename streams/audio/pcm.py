@@ -27,11 +27,12 @@ class PcmDecoder:
     """Extract 16-bit mono samples of one rate from raw PCM, or from a WAV file of that format.
 
     Returns whole samples only. The samples, and the error if there is one, do not depend on how the bytes are
-    split. `sample_rate` is in Hz.
+    split. `sample_rate` is in Hz. Errors about other formats continue with `demand` and the expected format.
     """
 
-    def __init__(self, sample_rate: int) -> None:
+    def __init__(self, sample_rate: int, *, demand: str = "send") -> None:
         self._sample_rate = sample_rate
+        self._demand = demand
         self._head: bytearray | None = bytearray()
         """The bytes received until the start of the samples is known; then `None`."""
         self._wav: WavSamples | None = None
@@ -59,13 +60,7 @@ class PcmDecoder:
 
     def finish(self) -> bytes:
         """Return the samples held back. Raises `InvalidParameter` if the audio is too short, silent or clipped."""
-        rest = b""
-        if self._head is not None:
-            if not self._head:
-                raise InvalidParameter("audio is required")
-            rest = self._samples(self._begin(self._head, at_end=True))
-        if self._wav is not None and self._wav.format is None:
-            raise self._refused("a WAV without samples")
+        rest = self.rest()
         if pcm_seconds(2 * self._count, self._sample_rate) < MIN_AUDIO_S:
             raise InvalidParameter("audio is too short")
         if self._half:
@@ -74,6 +69,17 @@ class PcmDecoder:
             raise InvalidParameter("audio is silent throughout")
         if 2 * self._at_full_scale > self._count:
             raise InvalidParameter("audio is clipped: over half of its samples are at full scale")
+        return rest
+
+    def rest(self) -> bytes:
+        """Return the samples held back at the end of the audio. Raises `InvalidParameter` if there are none."""
+        rest = b""
+        if self._head is not None:
+            if not self._head:
+                raise InvalidParameter("audio is required")
+            rest = self._samples(self._begin(self._head, at_end=True))
+        if self._wav is not None and self._wav.format is None:
+            raise self._refused("a WAV without samples")
         return rest
 
     def _begin(self, head: bytearray, *, at_end: bool) -> bytes:
@@ -129,4 +135,5 @@ class PcmDecoder:
         self._at_full_scale += sum(map(high.count, _AT_FULL_SCALE))
 
     def _refused(self, actual: str) -> InvalidParameter:
-        return InvalidParameter(f"audio is {actual}: send PCM, {self._sample_rate} Hz, mono, {_BITS} bits")
+        wanted = f"{self._demand} PCM, {self._sample_rate} Hz, mono, {_BITS} bits"
+        return InvalidParameter(f"audio is {actual}: {wanted}")

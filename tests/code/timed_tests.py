@@ -1,6 +1,7 @@
 """The tests that wait for a time instead of a state, and why."""
 
 TIMED_WAITS = {
+    "tests/app/ai/speech/test_turn_detection.py": "a client that cannot send for this time is held up",
     "tests/conftest.py": "the longest time that the tasks of a test may take to end",
     "tests/deploy/processes/test_remote_readers.py": "within this time, a process ends whose drain does not wait",
     "tests/deploy/processes/test_replacement.py": "the longest time that a replacement may take",

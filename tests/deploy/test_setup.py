@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 from tests.code.source_files import FILES, ROOT
 
 LOCKS = ROOT / "deploy" / "locks"
-RUN = ("local.lock", "embedded.lock")
+RUN = ("local.lock", "embedded.lock", "turns.lock")
 ALL = ("all.lock",)
 PINNED = re.compile(r"^([\w.-]+==[^\\\n]+)", re.MULTILINE)
 IMPORTED = re.compile(r"^ *(?:from|import) (\w+)", re.MULTILINE)
