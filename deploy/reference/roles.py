@@ -11,8 +11,7 @@ from storage.operators.operators import Role
 _ABOUT = """
 Each operation of the admin API needs a role, and each role includes the roles before it.
 [Operators](../operating/operators.md) says how operators get theirs. The root token has all roles. The console
-calls the same operations, so it shows what the role of its operator allows. What is said in a stream is shown to
-admins only.
+calls the same operations, so it shows what the role of its operator allows. What is said in a stream is for admins.
 """
 
 
