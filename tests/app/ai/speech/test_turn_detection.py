@@ -276,3 +276,30 @@ async def test_stream_continues_if_the_upload_breaks_off_after_the_end(
     vendor.release.set()
     async with talk.get(f"/bp/ai/stream/{stream_id}", headers={"Last-Event-ID": "0"}) as resumed:
         assert at_ms(await all_events(resumed)) > 0
+
+
+async def test_turns_beyond_the_limit_are_refused_until_one_has_ended(
+    talk: Talk, server: Server, sandbox: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ears(server, sandbox, "one", key=key_of(text=QUESTION))
+    monkeypatch.setattr(server.services.voice_activity, "_max_listeners", 1)
+    question, refused = await spoken(QUESTION), asyncio.Event()
+
+    async def body() -> AsyncIterator[bytes]:
+        yield talk.params("one", type="audio", turn_detection={})
+        yield coded(question)
+        await refused.wait()
+        yield coded(silence(1_000))
+
+    async def ask(data: Any) -> tuple[int, bool]:
+        async with talk.post("/bp/ai/conversation", data=data) as response:
+            await response.read()
+            return response.status, "Retry-After" in response.headers
+
+    again = talk.params("one", type="audio", turn_detection={}) + coded(question + silence(1_000))
+    async with background(ask(body())) as first:
+        await asyncio.wait_for(sandbox.bill.wait(heard), 5)
+        assert await ask(again) == (503, True)
+        refused.set()
+        assert await first == (200, False)
+    assert await ask(again) == (200, False)
