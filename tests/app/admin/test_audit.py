@@ -1,7 +1,6 @@
 """Each change through the admin API or a command leaves one row in the audit log."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -9,14 +8,13 @@ from typing import Any, ClassVar
 import pytest
 
 from app.commands.config_files import import_folder
-from app.http.callers.caller import Access
-from app.routes import ROUTES
 from storage.jobs import inbox
 from storage.jobs.inbox import NewWebhook
 from storage.jobs.jobs import Job, enqueue
 from storage.mail.recipients import recipient_of
 from storage.operators.audit import COMMAND
 from streams.wire.errors import ServiceError
+from tests.app.admin.changing_rows import CHANGING, ELSEWHERE, matches
 from tests.app.unknown_withdrawals import unknown_withdrawal
 from tests.running.servers import ADMIN_TOKEN, Databases, Server, new_server
 
@@ -28,35 +26,10 @@ REMOVED = {"strategy": "news", "reason": "operator"}
 OPERATORS = "/admin/api/operators"
 SECRETS = ("sk-very-secret-1", "sk-very-secret-2")
 MARK = {"secret": True}
-UNCHANGING = {
-    ("POST", "/admin/api/configs/{app}/{kind}/{name}/validate"),
-    ("POST", "/admin/api/sign_in/{app}/{name}/proof_fields"),
-    ("POST", "/admin/api/mails/{app}/{strategy}/preview"),
-    ("POST", "/bp/ai/probe"),
-    ("DELETE", "/admin/api/session"),
-}
-"""Rows that change nothing but the caller's own session."""
 WITHOUT_HEADER = {"config.put", "config.rollback", "user.ban", "user.unban"}
 """Changes whose reason is in the body: the comment of a revision, which may be empty, and the reason of a ban."""
 INVISIBLE = "\u200b\u3164\u2060"
 """Characters that nobody sees: a space without a width, a filler of Hangul, and a joiner of words."""
-ELSEWHERE = {
-    ("POST", "/admin/api/configs/{app}/{kind}/{name}/try"): "tests/app/trials/test_strategies.py",
-    (
-        "POST",
-        "/admin/api/users/{app}/{user_id}/streams/{stream_id}/cancel",
-    ): "tests/app/ai/streams/test_cancel_by_operators.py",
-    ("POST", "/admin/api/mails/{app}/{strategy}/test"): "tests/app/admin/test_engagement.py",
-    ("POST", "/admin/api/jobs/held/retry"): "tests/app/admin/test_jobs.py",
-    ("POST", "/admin/api/jobs/held/drop"): "tests/app/admin/test_jobs.py",
-    ("POST", "/admin/api/users/{app}/{user_id}/export/link"): "tests/app/ai/conversations/test_export.py",
-    ("POST", "/admin/api/payments/mismatches/{mismatch_id}/resolve"): "tests/app/admin/test_mismatches.py",
-    (
-        "POST",
-        "/admin/api/users/{app}/{user_id}/orders/{order}/refund",
-    ): "tests/app/payments/wallet/refunds/test_operator_refunds.py",
-}
-"""Rows whose entry in the audit log is tested with what they need, such as a running stream."""
 
 
 class Note(Job):
@@ -254,22 +227,6 @@ async def test_every_changing_row_leaves_one_row_with_before_and_after_and_no_se
     assert not [secret for secret in (*SECRETS, *tokens, "personal data") if secret in stored]
     _, history = await call(server, "GET", f"{ACCOUNT}/revisions")
     assert {row["author"] for row in history["revisions"]} == {"ada"}
-
-
-def _changing() -> dict[str, list[str]]:
-    """Return the paths of all rows that change something, by method."""
-    found: dict[str, list[str]] = {}
-    for row in ROUTES:
-        if row.area.access is Access.ADMIN and row.method != "GET" and (row.method, row.path) not in UNCHANGING:
-            found.setdefault(row.method, []).append(row.path)
-    return found
-
-
-CHANGING = _changing()
-
-
-def matches(pattern: str, path: str) -> bool:
-    return re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", pattern), path.partition("?")[0]) is not None
 
 
 async def test_repeat_under_a_key_leaves_no_second_row_and_keys_belong_to_operators(server: Server) -> None:
