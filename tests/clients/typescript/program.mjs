@@ -1,0 +1,108 @@
+// Runs what a test asks for: one JSON object per line on stdin, and one per line on stdout for each result or event.
+
+import { createInterface } from "node:readline";
+import * as parley from "../../../clients/typescript/dist/index.js";
+import { Digest } from "../../../clients/typescript/dist/streams/digest.js";
+
+const clients = new Map();
+const turns = new Map();
+const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
+const bytesOf = (base64) => new Uint8Array(Buffer.from(base64, "base64"));
+
+/** What a test sends piece by piece. Null ends it. */
+class Pieces {
+  #ready = [];
+  #wake = () => {};
+  closed = false;
+
+  push(piece) {
+    this.#ready.push(piece);
+    this.#wake();
+  }
+
+  async *[Symbol.asyncIterator]() {
+    try {
+      for (;;) {
+        while (this.#ready.length === 0) await new Promise((resolve) => (this.#wake = resolve));
+        const piece = this.#ready.shift();
+        if (piece === null) return;
+        yield piece;
+      }
+    } finally {
+      this.closed = true;
+    }
+  }
+}
+
+const STEPS = {
+  client({ name, url, app = "default", options = {}, again = null, stored = false }) {
+    const kept = [];
+    const store = { load: () => kept.at(-1) ?? null, save: (session) => void kept.push(session) };
+    const onSessionExpired = again && ((client) => client.signIn(...again));
+    clients.set(name, new parley.ParleyClient(url, app, { ...options, onSessionExpired, ...(stored && { store }) }));
+  },
+
+  /** Call a method of a client, such as `wallet.createOrder`. */
+  async call({ client = "user", method, args = [] }) {
+    const path = method.split(".");
+    const last = path.pop();
+    const target = path.reduce((object, name) => object[name], clients.get(client));
+    return (await target[last](...args)) ?? null;
+  },
+
+  /** Read a stream. Its events are reported as they arrive. `says`: the input comes by steps `piece`. */
+  async read({ client = "user", name = "turn", method = "converse", options, says = null, leaveAfter = null }) {
+    const pieces = new Pieces();
+    const audio = options.audio && { audio: bytesOf(options.audio) };
+    const input = says ? { [says]: pieces } : audio;
+    const stream = clients.get(client)[method]({ ...options, ...input });
+    turns.set(name, { stream, pieces });
+    for await (const { bytes, ...event } of stream) {
+      say({ turn: name, event });
+      if (event.name === leaveAfter) break;
+    }
+    const { text, end, streamId, conversationId } = stream;
+    return { text, end, streamId, conversationId, closed: pieces.closed };
+  },
+
+  piece({ name = "turn", text, audio }) {
+    turns.get(name).pieces.push(text ?? (audio === undefined ? null : bytesOf(audio)));
+  },
+
+  async interrupt({ name = "turn", ...options }) {
+    await turns.get(name).stream.interrupt(options);
+  },
+
+  sign({ key, method, target, body, t, nonce }) {
+    const request = { method, pathAndQuery: target, body: new TextEncoder().encode(body) };
+    return parley.signRequest(key, request, { timeS: t, nonce });
+  },
+
+  sse({ pieces }) {
+    const parser = new parley.SseParser();
+    const messages = pieces.flatMap((piece) => parser.feed(Uint8Array.from(piece, (letter) => letter.charCodeAt(0))));
+    return messages.map(({ id, name, data }) => [id, name, data]);
+  },
+
+  digest({ events, digest }) {
+    const own = new Digest();
+    for (const [name, content] of events) {
+      if (name === "assistant_output_chunk") own.addText(content.text);
+      else if (content?.audio !== undefined) own.addAudio(bytesOf(content.audio));
+    }
+    return own.matches(digest);
+  },
+};
+
+function shown(error) {
+  const { name, message, errorType, status, extra, requestId, retryAfter, retryable, stack } = error;
+  return errorType ? { name, message, errorType, status, extra, requestId, retryAfter, retryable } : { name, message, stack };
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id, step, ...given } = JSON.parse(line);
+  Promise.resolve()
+    .then(() => STEPS[step](given))
+    .then((result) => say({ id, result: result ?? null }))
+    .catch((error) => say({ id, error: shown(error) }));
+}
