@@ -1,24 +1,30 @@
 // The client of an app: sign-in, and everything that a signed-in user does.
 
-import type { LoginReply, SignupReply } from "./api.js";
+import type { LoginReply, UserView } from "./api.js";
 import type { DeviceFields, SignInInfo, SignInPlatform, SignUpInfo, SignUpPlatform } from "./accounts/sign_in.js";
+import { Account } from "./areas/account.js";
+import { Cards } from "./areas/cards.js";
+import { Email } from "./areas/email.js";
+import { Sharing } from "./areas/sharing.js";
+import { Wallet } from "./areas/wallet.js";
+import { ParleyError } from "./errors.js";
 import { contentOf, send } from "./http/calls.js";
 import { canUploadLive } from "./http/live.js";
-import { SessionCaller, sessionOf, type Session, type SessionStore } from "./http/session_caller.js";
+import { SessionCaller, type Session, type SessionStore } from "./http/session_caller.js";
 import { jsonBody, Transport, type Fetch } from "./http/transport.js";
 import { BaseUrl } from "./http/urls.js";
-import { Turn, type ConverseOptions } from "./streams/turn.js";
+import { User } from "./user.js";
 
 export interface ClientOptions {
-  /** Key of the app for request signatures. Production servers require them. */
+  /** One of the app's `sign_keys`, which production requires. */
   signKey?: string | null;
   /** A session from an earlier visit. */
   session?: Session | null;
   /** Where the session is kept between visits. */
   store?: SessionStore | null;
   /**
-   * Called if the session has expired. It signs the user in again, and makes no other calls. Without it, the session is
-   * renewed only if the last sign-in has returned a token for that, which is valid for some minutes.
+   * Called if the session has ended. It signs the user in again, and makes no other calls. Without it, the client uses
+   * the token of a sign-in at a third party. The request is then repeated once.
    */
   onSessionExpired?: ((client: ParleyClient) => Promise<unknown>) | null;
   /** Whether audio can be sent while it is recorded. By default, it is where that is known to work. */
@@ -27,54 +33,65 @@ export interface ClientOptions {
   fetch?: Fetch;
 }
 
-export class ParleyClient {
+/** A client of one user of an app. */
+export class ParleyClient extends User {
+  readonly account: Account;
+  readonly email: Email;
+  readonly wallet: Wallet;
+  readonly cards: Cards;
+  readonly sharing: Sharing;
   readonly #caller: SessionCaller;
 
-  constructor(baseUrl: string, appId: string, options: ClientOptions = {}) {
-    const { onSessionExpired } = options;
-    this.#caller = new SessionCaller(new Transport(baseUrl, appId, options.fetch), {
+  constructor(baseUrl: string, appId = "default", options: ClientOptions = {}) {
+    const caller = new SessionCaller(new Transport(baseUrl, appId, options.fetch), {
       signKey: options.signKey ?? null,
       session: options.session ?? null,
       store: options.store ?? null,
-      onSessionExpired: onSessionExpired ? () => onSessionExpired(this) : null,
       canUploadLive: options.liveUpload ?? canUploadLive(new BaseUrl(baseUrl).origin),
     });
+    super(caller);
+    this.#caller = caller;
+    this.account = new Account(caller);
+    this.email = new Email(caller, caller.signedOut);
+    this.wallet = new Wallet(caller);
+    this.cards = new Cards(caller);
+    this.sharing = new Sharing(caller);
+    const { onSessionExpired } = options;
+    if (onSessionExpired) caller.signInAgain = () => onSessionExpired(this);
   }
 
-  /** The session of the user who is signed in, to be kept as a secret. */
+  /** The session, to be kept as secret as a password. Null: the user is not signed in. */
   session(): Promise<Session | null> {
     return this.#caller.session();
   }
 
-  /** Sign in. `info` is what the platform needs, such as `{id}` for `device`. */
-  async signIn<P extends SignInPlatform>(platform: P, info: SignInInfo<P>, fields: DeviceFields = {}): Promise<LoginReply> {
-    return this.#enter<LoginReply>("/bp/user/login", { ...fields, [platform]: info });
+  /** Sign in, and return the user. `info` is what the platform needs, such as `{id}` for `device`. */
+  signIn<P extends SignInPlatform>(platform: P, info: SignInInfo<P>, fields: DeviceFields = {}): Promise<UserView> {
+    return this.#enter("/bp/user/login", { ...fields, [platform]: info });
   }
 
-  /** Create an account with a password, and sign in. */
-  async signUp<P extends SignUpPlatform>(platform: P, info: SignUpInfo<P>, fields: DeviceFields = {}): Promise<SignupReply> {
-    return this.#enter<SignupReply>("/bp/user/signup", { ...fields, [platform]: info });
+  /** Make an account with `name_password` or `email_password`, sign in, and return the user. */
+  signUp<P extends SignUpPlatform>(platform: P, info: SignUpInfo<P>, fields: DeviceFields = {}): Promise<UserView> {
+    return this.#enter("/bp/user/signup", { ...fields, [platform]: info });
   }
 
-  /** Begin a new session with the token of the last sign-in. Return whether there was one that is still valid. */
+  /** Make a new session as if this one had ended. Return whether that was possible. */
   refreshSession(): Promise<boolean> {
-    return this.#caller.renewWithToken();
+    return this.#caller.renew();
   }
 
+  /** End the session, on the server and here. */
   async signOut(): Promise<void> {
-    await send(this.#caller, "POST", "/bp/user/logout");
+    try {
+      await send(this.#caller.withoutRenewal, "POST", "/bp/user/logout");
+    } catch (error) {
+      if (!(error instanceof ParleyError) || error.errorType !== "account.invalid_session") throw error;
+    }
     await this.#caller.keep(null);
   }
 
-  /** Say something by text or voice, and get the answer. */
-  converse(options: ConverseOptions): Turn {
-    return new Turn(this.#caller, options);
-  }
-
-  async #enter<T extends LoginReply>(path: string, body: unknown): Promise<T> {
-    const response = await this.#caller.callWithoutSession({ method: "POST", path, body: jsonBody(body) });
-    const reply = await contentOf<T>(response);
-    await this.#caller.keep(sessionOf(reply));
-    return reply;
+  async #enter(path: string, body: unknown): Promise<UserView> {
+    const response = await this.#caller.signedOut.call({ method: "POST", path, body: jsonBody(body) });
+    return this.#caller.enter(await contentOf<LoginReply>(response));
   }
 }

@@ -20,6 +20,7 @@ export interface ErrorFields {
  * `message` is the server's: `<error_type>: <what is wrong>`.
  */
 export class ParleyError extends Error {
+  override readonly name: string = "ParleyError";
   /** With underscores, in responses as in events: `backend_unavailable`. */
   readonly errorType: string;
   /** The HTTP status. Null: the error is an event of a stream, or there was no response. */
@@ -34,7 +35,6 @@ export class ParleyError extends Error {
 
   constructor(errorType: string, message: string, fields: ErrorFields = {}) {
     super(message, { cause: fields.cause });
-    this.name = new.target.name;
     this.errorType = errorType.replaceAll(" ", "_");
     this.status = fields.status ?? null;
     this.extra = fields.extra ?? {};
@@ -53,6 +53,8 @@ export class ParleyError extends Error {
 
 /** There was no response, or it broke off, and repeating the request has not helped. */
 export class ConnectionLost extends ParleyError {
+  override readonly name = "ConnectionLost";
+
   constructor(message: string, cause?: unknown) {
     super("connection_lost", `connection_lost: ${message}`, { cause });
   }
@@ -64,6 +66,8 @@ export class ConnectionLost extends ParleyError {
 
 /** What has arrived is not what a Parley server sends. The address may be that of something else. */
 export class NotUnderstood extends ParleyError {
+  override readonly name = "NotUnderstood";
+
   constructor(message: string, fields: ErrorFields = {}) {
     super("not_understood", `not_understood: ${message}`, fields);
   }
@@ -71,6 +75,8 @@ export class NotUnderstood extends ParleyError {
 
 /** The text and audio of a stream are not what the server has sent: something is missing, repeated or altered. */
 export class DigestMismatch extends ParleyError {
+  override readonly name = "DigestMismatch";
+
   constructor(streamId: string | null) {
     super("digest_mismatch", `digest_mismatch: stream ${streamId} did not arrive as it was sent`);
   }

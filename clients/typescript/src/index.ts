@@ -10,4 +10,7 @@ export type { Fetch } from "./http/transport.js";
 export type { AudioEvent, ConversationEvent, SpeechEvent, StreamEvent } from "./streams/events.js";
 export type { Pieces } from "./streams/input.js";
 export { SseParser, type Message } from "./streams/sse.js";
+export type { AssessOptions } from "./streams/assessment.js";
+export { Speech, type SpeakOptions } from "./streams/speech.js";
 export { Turn, type ConverseOptions } from "./streams/turn.js";
+export { User } from "./user.js";

@@ -14,6 +14,7 @@ from tests.clients.typescript.program import Program, running_program
 from tests.code.source_files import ROOT
 from tests.peers.vendor import Vendor, running_vendor
 from tests.running.servers import Server
+from vendors.sandbox.server import Running, listening
 
 CLIENT = ROOT / "clients" / "typescript"
 _BUILD_S = 150
@@ -56,6 +57,12 @@ async def proxy(server: Server) -> AsyncIterator[UnreliableProxy]:
         yield running
 
 
+@pytest.fixture
+async def sandbox() -> AsyncIterator[Running]:
+    async with listening() as running:
+        yield running
+
+
 Configure = Callable[..., Awaitable[None]]
 
 
@@ -79,6 +86,14 @@ async def strategy(configure: Configure, vendor: Vendor) -> Configure:
         await configure("conversation", name, value)
 
     return make
+
+
+@pytest.fixture
+async def behind_proxy(program: Program, proxy: UnreliableProxy) -> Program:
+    """The program, with a user who is signed in through the proxy."""
+    await program.do("client", name="user", url=proxy.url)
+    await program.call("signIn", "device", {"id": "phone"})
+    return program
 
 
 @pytest.fixture

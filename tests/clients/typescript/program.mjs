@@ -53,20 +53,19 @@ const STEPS = {
   /** Read a stream. Its events are reported as they arrive. `says`: the input comes by steps `piece`. */
   async read({ client = "user", name = "turn", method = "converse", options, says = null, leaveAfter = null }) {
     const pieces = new Pieces();
-    const audio = options.audio && { audio: bytesOf(options.audio) };
-    const input = says ? { [says]: pieces } : audio;
-    const stream = clients.get(client)[method]({ ...options, ...input });
+    const stream = clients.get(client)[method]({ ...options, ...(says && { [says]: pieces }) });
     turns.set(name, { stream, pieces });
     for await (const { bytes, ...event } of stream) {
       say({ turn: name, event });
       if (event.name === leaveAfter) break;
     }
-    const { text, end, streamId, conversationId } = stream;
-    return { text, end, streamId, conversationId, closed: pieces.closed };
+    const { text, userInput, end, streamId, conversationId, audio: spoken, mimeType } = stream;
+    const sound = spoken && { audio: Buffer.from(spoken).toString("base64"), mimeType };
+    return { text, userInput, end, streamId, conversationId, closed: pieces.closed, ...sound };
   },
 
-  piece({ name = "turn", text, audio }) {
-    turns.get(name).pieces.push(text ?? (audio === undefined ? null : bytesOf(audio)));
+  piece({ name = "turn", piece = null }) {
+    turns.get(name).pieces.push(piece);
   },
 
   async interrupt({ name = "turn", ...options }) {
@@ -99,8 +98,11 @@ function shown(error) {
   return errorType ? { name, message, errorType, status, extra, requestId, retryAfter, retryable } : { name, message, stack };
 }
 
+/** Bytes are `{"bytes": "<Base64>"}`. */
+const read = (_, value) => (typeof value?.bytes === "string" ? bytesOf(value.bytes) : value);
+
 for await (const line of createInterface({ input: process.stdin })) {
-  const { id, step, ...given } = JSON.parse(line);
+  const { id, step, ...given } = JSON.parse(line, read);
   Promise.resolve()
     .then(() => STEPS[step](given))
     .then((result) => say({ id, result: result ?? null }))

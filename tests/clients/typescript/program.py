@@ -1,6 +1,7 @@
 """A Node program that uses the TypeScript client, step by step (`program.mjs`)."""
 
 import asyncio
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -93,6 +94,11 @@ class Program:
         for result in self._results.values():
             if not result.done():
                 result.set_exception(AssertionError("the program has ended"))
+
+
+def sent(data: bytes) -> dict[str, str]:
+    """Return bytes as an argument of a step."""
+    return {"bytes": b64encode(data).decode()}
 
 
 @asynccontextmanager

@@ -18,10 +18,10 @@ async def test_a_user_signs_in_and_talks_with_signed_requests(
     await configure("auth", "default", {"require_sign": True, "require_nonce": True, "sign_keys": keys})
     await strategy("hello", "say:Hello there, café!")
     await program.do("client", name="user", url=server.url, options={"signKey": KEY}, stored=True)
-    reply = await program.call("signIn", "device", {"id": "phone é"}, {"platform": "ios"})
+    user = await program.call("signIn", "device", {"id": "phone é"}, {"platform": "ios"})
     session = await program.call("session")
-    assert session["uid"] == reply["user"]["uid"]
-    assert session["token"] == reply["user"]["session"]["session_token"]
+    assert (session["uid"], session["token"]) == (user["uid"], user["session"]["session_token"])
+    assert (await program.call("user"))["uid"] == user["uid"]
     turn = program.read(options={"strategies": ["hello"], "text": "Good mörning", **LANGUAGE})
     result = await turn.ended()
     assert turn.names()[:2] == ["start", "user_input"]

@@ -1,17 +1,18 @@
-// The requests of a signed-in user. An expired session is renewed once, and the request is sent again.
+// The requests of a signed-in user. A session that has ended is renewed once, and the request is sent again.
 
-import type { BpAuthView, LoginReply } from "../api.js";
+import type { BpAuthView, LoginReply, UserView } from "../api.js";
 import { SIGN_HEADER, signRequest, type SignedRequest } from "../crypto/signatures.js";
-import { ParleyError } from "../errors.js";
+import { NotUnderstood, ParleyError } from "../errors.js";
+import { contentOf } from "./calls.js";
 import { jsonBody, type ApiRequest, type Caller, type Transport } from "./transport.js";
 
 const SESSION_HEADER = "X-Service-Session-Token";
 
-/** A user who is signed in on this device. */
+/** What a client keeps to remain signed in. It is as secret as a password. */
 export interface Session {
   uid: string;
   token: string;
-  /** Signs the user in once more without a new proof, until it expires. */
+  /** Signs in once more without the user, after a sign-in at a third party, until it expires. */
   bpAuth: BpAuthView | null;
 }
 
@@ -25,13 +26,17 @@ export interface SessionOptions {
   signKey: string | null;
   session: Session | null;
   store: SessionStore | null;
-  /** Called if the session has expired and no `bpAuth` can renew it. It signs the user in, and does nothing else. */
-  onSessionExpired: (() => Promise<unknown>) | null;
   canUploadLive: boolean;
 }
 
 export class SessionCaller implements Caller {
   readonly canUploadLive: boolean;
+  /** Sends requests that need no session, such as logins. */
+  readonly signedOut: Caller;
+  /** Sends requests that do not renew the session. */
+  readonly withoutRenewal: Caller;
+  /** Makes a new session. By default, by the token of the last sign-in. */
+  signInAgain: () => Promise<unknown> = () => this.#signInWithToken();
   readonly #transport: Transport;
   readonly #options: SessionOptions;
   #session: Session | null;
@@ -39,13 +44,16 @@ export class SessionCaller implements Caller {
   #renewal: Promise<boolean> | null = null;
 
   constructor(transport: Transport, options: SessionOptions) {
+    const { canUploadLive } = options;
     this.#transport = transport;
     this.#options = options;
     this.#session = options.session;
-    this.canUploadLive = options.canUploadLive;
+    this.canUploadLive = canUploadLive;
+    this.signedOut = { canUploadLive, call: (request) => this.#send(request, null) };
+    this.withoutRenewal = { canUploadLive, call: async (request) => this.#send(request, await this.session()) };
   }
 
-  /** The session of this client, which is read from the store at the first call. */
+  /** The session, which is read from the store when it is first needed. */
   async session(): Promise<Session | null> {
     this.#loaded ??= this.#load();
     await this.#loaded;
@@ -58,32 +66,45 @@ export class SessionCaller implements Caller {
     await this.#options.store?.save(session);
   }
 
+  /** Keep the session of the response to a login or a sign-up. Return the user. */
+  async enter({ user, bp_auth }: LoginReply): Promise<UserView> {
+    if (!user?.session) throw new NotUnderstood("the response to a login has no session");
+    await this.keep({ uid: user.uid, token: user.session.session_token, bpAuth: bp_auth ?? null });
+    return user;
+  }
+
   async call(request: ApiRequest): Promise<Response> {
     const used = await this.session();
     try {
       return await this.#send(request, used);
     } catch (error) {
       if (!(error instanceof ParleyError) || error.errorType !== "account.invalid_session") throw error;
-      if (!(await this.#renewed(used))) throw error;
-      return this.#send(request, this.#session);
+      const renewed = this.#session !== null && this.#session.token !== used?.token; // by another call
+      if (!renewed && !(await this.renew())) throw error;
     }
+    return this.#send(request, this.#session);
   }
 
-  /** Send a request that needs no session, such as a login. */
-  callWithoutSession(request: ApiRequest): Promise<Response> {
-    return this.#send(request, null);
+  /** Make a new session. Return whether that was possible. Calls at the same time share one renewal. */
+  renew(): Promise<boolean> {
+    this.#renewal ??= this.#renew().finally(() => (this.#renewal = null));
+    return this.#renewal;
   }
 
-  /** Log in with the token that an earlier login has returned. Return whether there was one. */
-  async renewWithToken(): Promise<boolean> {
-    const session = await this.session();
+  async #renew(): Promise<boolean> {
+    const before = await this.session();
+    await this.signInAgain();
+    return this.#session !== null && this.#session.token !== before?.token;
+  }
+
+  async #signInWithToken(): Promise<void> {
+    const session = this.#session;
     const bpAuth = session?.bpAuth;
-    if (!session || !bpAuth || bpAuth.expire_at_ms <= Date.now()) return false;
+    if (!session || !bpAuth || bpAuth.expire_at_ms <= Date.now()) return;
     await this.keep({ ...session, bpAuth: null }); // It can be used once.
     const body = jsonBody({ bp_auth_token: bpAuth.bp_auth_token });
-    const response = await this.callWithoutSession({ method: "POST", path: "/bp/user/login", body });
-    await this.keep(sessionOf((await response.json()) as LoginReply));
-    return true;
+    const response = await this.signedOut.call({ method: "POST", path: "/bp/user/login", body });
+    await this.enter(await contentOf<LoginReply>(response));
   }
 
   async #load(): Promise<void> {
@@ -97,28 +118,4 @@ export class SessionCaller implements Caller {
       ...(signKey !== null && { [SIGN_HEADER]: signRequest(signKey, signed) }),
     }));
   }
-
-  /** Renew the session that was used. Return whether there is a new one. Calls at the same time share one renewal. */
-  async #renewed(used: Session | null): Promise<boolean> {
-    if (this.#session !== null && this.#session.token !== used?.token) return true;
-    this.#renewal ??= this.#renew().finally(() => (this.#renewal = null));
-    return this.#renewal;
-  }
-
-  async #renew(): Promise<boolean> {
-    const before = this.#session?.token;
-    if (await this.renewWithToken().catch(ifRefused)) return true;
-    await this.#options.onSessionExpired?.();
-    return this.#session !== null && this.#session.token !== before;
-  }
-}
-
-export function sessionOf({ user, bp_auth }: LoginReply): Session {
-  return { uid: user.uid, token: user.session!.session_token, bpAuth: bp_auth ?? null };
-}
-
-/** Treat a refused token as a missing one: it was used or revoked. */
-function ifRefused(error: unknown): boolean {
-  if (error instanceof ParleyError && !error.retryable) return false;
-  throw error;
 }

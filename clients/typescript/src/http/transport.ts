@@ -13,8 +13,8 @@ export interface RequestBody {
   contentType: string;
   /** The bytes that the signature covers. */
   signed: Uint8Array;
-  /** Whether it may take long until the body is sent. */
-  uploads?: boolean;
+  /** Whether a part of the body is still to be sent. Only given if sending it may take long. */
+  isUnsent?(): boolean;
   /** Return the bytes to send. Called for each attempt to send the request. */
   open(): Promise<Uint8Array> | Uint8Array | ReadableStream<Uint8Array>;
 }

@@ -12,8 +12,12 @@ import { SseParser, type Message } from "./sse.js";
 const BEGIN_MS = 20_000;
 /** Longer than a stream can be read after its end. */
 const RESUME_MS = 150_000;
+/** A connection that has lasted longer was not faulty. */
+const STEADY_MS = 10_000;
 /** If the same place of a stream is faulty this many times, resuming it does not help. */
 const MAX_FAULTY = 3;
+/** The only event before the input is complete. */
+const START_ID = 1;
 const AUDIO = new Set(["audio_chunk", "assistant_output_audio_chunk"]);
 
 /** The error of a process that has lost the stream. Another process may continue it. */
@@ -56,9 +60,9 @@ export class EventStream {
    */
   async *events(): AsyncGenerator<StreamEvent> {
     try {
-      let [tries, faulty, since] = [0, 0, performance.now()];
+      let [tries, faulty, failingSince] = [0, 0, Infinity];
       for (;;) {
-        const before = this.#lastId;
+        const [before, began] = [this.#lastId, performance.now()];
         let fault: ParleyError;
         try {
           for await (const event of this.#connection()) {
@@ -67,22 +71,33 @@ export class EventStream {
           }
           fault = new ConnectionLost("the response has ended before the stream");
         } catch (error) {
-          if (this.#signal.aborted || !(error instanceof ParleyError)) throw error;
+          if (this.#signal.aborted) throw this.#signal.reason;
+          if (!(error instanceof ParleyError)) throw error;
           fault = error;
         }
-        if (this.#lastId > before) [tries, faulty, since] = [0, 0, performance.now()];
+        const now = performance.now();
+        if (this.#lastId > before || now - began > STEADY_MS) [tries, faulty, failingSince] = [0, 0, now];
+        failingSince = Math.min(failingSince, now);
         if (fault instanceof NotUnderstood || fault instanceof Unnumbered) faulty += 1;
+        const startsAgain = this.#isLostWithItsInput(fault);
+        if (startsAgain) this.streamId = null;
         const wait = backoffMs(tries, fault.retryAfter);
         const limit = this.streamId === null ? BEGIN_MS : RESUME_MS;
-        if (!this.#resumes(fault) || faulty >= MAX_FAULTY || performance.now() - since + wait > limit) {
-          throw fault instanceof Unnumbered ? fault.original : fault;
-        }
+        const helps = (startsAgain || this.#resumes(fault)) && faulty < MAX_FAULTY;
+        if (!helps || now - failingSince + wait > limit) throw fault instanceof Unnumbered ? fault.original : fault;
         await delay(wait, this.#signal);
         tries += 1;
       }
     } finally {
       this.#setOpened();
     }
+  }
+
+  /** Return whether the connection broke before the server had the whole input, which ends a stream. */
+  #isLostWithItsInput(fault: ParleyError): boolean {
+    if (this.#request.body?.isUnsent === undefined || this.#lastId > START_ID) return false;
+    const isGone = fault.status === 404 && this.streamId !== null;
+    return isGone || (fault instanceof ConnectionLost && this.#request.body.isUnsent());
   }
 
   #resumes(fault: ParleyError): boolean {
@@ -99,7 +114,7 @@ export class EventStream {
     this.#signal.addEventListener("abort", abort);
     const request = this.#nextRequest();
     const giveUp = () => connection.abort(new ConnectionLost("there is no response"));
-    const silence = request.body?.uploads ? undefined : setTimeout(giveUp, SILENCE_MS);
+    const silence = request.body?.isUnsent ? undefined : setTimeout(giveUp, SILENCE_MS);
     try {
       const response = await this.#caller.call({ ...request, signal: connection.signal });
       clearTimeout(silence);

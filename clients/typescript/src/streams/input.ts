@@ -2,7 +2,9 @@
 
 import { base64, utf8 } from "../crypto/encodings.js";
 import type { RequestBody } from "../http/transport.js";
+import { joined } from "./bytes.js";
 
+/** All at once, or piece by piece as it is made. */
 export type Pieces<T> = T | Iterable<T> | AsyncIterable<T>;
 
 /** Pieces that are read from their source once, when they are first needed, and can then be read again. */
@@ -10,18 +12,20 @@ export class Input {
   readonly #pieces: Uint8Array[] = [];
   readonly #source: AsyncIterator<Uint8Array>;
   #reading: Promise<void> | null = null;
+  readonly #onFailure: (error: unknown) => void;
   #ended = false;
-  /** The error that the source has thrown. */
-  failure: { error: unknown } | null = null;
+  #failure: { error: unknown } | null = null;
 
-  constructor(source: AsyncGenerator<Uint8Array>) {
+  /** `onFailure` is called with the error that the source has thrown. */
+  constructor(source: AsyncGenerator<Uint8Array>, onFailure: (error: unknown) => void) {
     this.#source = source;
+    this.#onFailure = onFailure;
   }
 
   /** Return piece number `position`, or null after the last one. */
   async piece(position: number): Promise<Uint8Array | null> {
     while (position >= this.#pieces.length) {
-      if (this.failure) throw this.failure.error;
+      if (this.#failure) throw this.#failure.error;
       if (this.#ended) return null;
       this.#reading ??= this.#read().finally(() => (this.#reading = null));
       await this.#reading;
@@ -42,7 +46,8 @@ export class Input {
       if (done) this.#ended = true;
       else this.#pieces.push(value);
     } catch (error) {
-      this.failure = { error };
+      this.#failure = { error };
+      this.#onFailure(error);
     }
   }
 }
@@ -50,22 +55,29 @@ export class Input {
 /** Return the body of a request: parameters, which are signed, and the input behind them. */
 export function inputBody(parameters: unknown, input: Input, { live }: { live: boolean }): RequestBody {
   const signed = utf8(JSON.stringify(parameters));
-  const contentType = "application/octet-stream";
-  return { contentType, signed, uploads: true, open: () => (live ? streamOf(signed, input) : joined(signed, input)) };
+  let unsent = true;
+  const streamed = () => {
+    unsent = true;
+    return streamOf(signed, input, () => (unsent = false));
+  };
+  const open = () => (live ? streamed() : complete(signed, input));
+  return { contentType: "application/octet-stream", signed, isUnsent: () => live && unsent, open };
 }
 
 /** Yield text in UTF-8. */
 export async function* encodedText(source: Pieces<string>): AsyncGenerator<Uint8Array> {
-  for await (const piece of piecesIn(source, (value) => typeof value === "string")) yield utf8(piece);
+  for await (const piece of typeof source === "string" ? [source] : source) {
+    if (typeof piece !== "string") throw new TypeError("a piece of text must be a string");
+    yield utf8(piece);
+  }
 }
 
 /** Yield audio as one text in Base64, of which each piece is encoded by itself: pieces are cut at multiples of 3 bytes. */
 export async function* encodedAudio(source: Pieces<Uint8Array>): AsyncGenerator<Uint8Array> {
-  let rest = new Uint8Array();
-  for await (const piece of piecesIn(source, (value) => value instanceof Uint8Array)) {
-    const bytes = new Uint8Array(rest.length + piece.length);
-    bytes.set(rest);
-    bytes.set(piece, rest.length);
+  let rest = new Uint8Array() as Uint8Array;
+  for await (const piece of source instanceof Uint8Array ? [source] : source) {
+    if (!(piece instanceof Uint8Array)) throw new TypeError("a piece of audio must be a Uint8Array");
+    const bytes = joined([rest, piece]);
     const whole = bytes.length - (bytes.length % 3);
     rest = bytes.slice(whole);
     if (whole > 0) yield utf8(base64(bytes.subarray(0, whole)));
@@ -73,35 +85,24 @@ export async function* encodedAudio(source: Pieces<Uint8Array>): AsyncGenerator<
   if (rest.length > 0) yield utf8(base64(rest));
 }
 
-async function* piecesIn<T>(source: Pieces<T>, isPiece: (value: unknown) => boolean): AsyncGenerator<T> {
-  if (isPiece(source)) yield source as T;
-  else yield* source as AsyncIterable<T>;
-}
-
-function streamOf(head: Uint8Array, input: Input): ReadableStream<Uint8Array> {
+function streamOf(head: Uint8Array, input: Input, onEnd: () => void): ReadableStream<Uint8Array> {
   let position = -1;
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
       const piece = position < 0 ? head : await input.piece(position);
       position += 1;
-      if (piece === null) controller.close();
-      else controller.enqueue(piece);
+      if (piece !== null) return controller.enqueue(piece);
+      onEnd();
+      controller.close();
     },
   });
 }
 
-async function joined(head: Uint8Array, input: Input): Promise<Uint8Array> {
+async function complete(head: Uint8Array, input: Input): Promise<Uint8Array> {
   const pieces = [head];
   for (let position = 0; ; position += 1) {
     const piece = await input.piece(position);
-    if (piece === null) break;
+    if (piece === null) return joined(pieces);
     pieces.push(piece);
   }
-  const bytes = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0));
-  let filled = 0;
-  for (const piece of pieces) {
-    bytes.set(piece, filled);
-    filled += piece.length;
-  }
-  return bytes;
 }

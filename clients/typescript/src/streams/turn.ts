@@ -7,6 +7,7 @@ import { cancelStream } from "./cancel.js";
 import { EventStream } from "./event_stream.js";
 import type { ConversationEvent } from "./events.js";
 import { encodedAudio, encodedText, Input, inputBody, type Pieces } from "./input.js";
+import { leavingWith } from "./leaving.js";
 
 export interface ConverseOptions {
   /** Names of conversation strategies, in the order in which they are tried. */
@@ -34,6 +35,8 @@ export interface ConverseOptions {
 export class Turn implements AsyncIterable<ConversationEvent> {
   /** The last event of the turn, as soon as it has arrived. */
   end: ConversationEnd | null = null;
+  /** What the user has said, once it is recognized. */
+  userInput: string | null = null;
   readonly #caller: Caller;
   readonly #input: Input;
   readonly #stream: EventStream;
@@ -45,14 +48,13 @@ export class Turn implements AsyncIterable<ConversationEvent> {
     const { text, audio, signal, idempotencyKey = randomId() } = options;
     if ((text === undefined) === (audio === undefined)) throw new TypeError("either text or audio is required");
     this.#caller = caller;
-    this.#input = new Input(audio !== undefined ? encodedAudio(audio) : encodedText(text!));
+    const source = audio !== undefined ? encodedAudio(audio) : encodedText(text!);
+    this.#input = new Input(source, (error) => this.#leaving.abort(error));
     const live = caller.canUploadLive && typeof text !== "string";
     const body = inputBody(parametersOf(options), this.#input, { live });
     const headers = { "Idempotency-Key": idempotencyKey };
     const request = { method: "POST" as const, path: "/bp/ai/conversation", headers, body };
-    this.#stream = new EventStream(caller, request, this.#leaving.signal);
-    signal?.addEventListener("abort", () => this.#leaving.abort(signal.reason));
-    if (signal?.aborted) this.#leaving.abort(signal.reason);
+    this.#stream = new EventStream(caller, request, leavingWith(this.#leaving, signal));
   }
 
   /** Known as soon as the first event has arrived. */
@@ -106,8 +108,6 @@ export class Turn implements AsyncIterable<ConversationEvent> {
         this.#apply(event as ConversationEvent);
         yield event as ConversationEvent;
       }
-    } catch (error) {
-      throw this.#input.failure ? this.#input.failure.error : error;
     } finally {
       this.#input.close();
     }
@@ -115,6 +115,9 @@ export class Turn implements AsyncIterable<ConversationEvent> {
 
   #apply(event: ConversationEvent): void {
     switch (event.name) {
+      case "user_input":
+        this.userInput = event.content;
+        break;
       case "assistant_output_chunk":
         this.#paragraphs[event.content.index] = (this.#paragraphs[event.content.index] ?? "") + event.content.text;
         break;
