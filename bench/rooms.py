@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import quantiles
 
 ROOT = Path(__file__).parents[1]
-PRODUCT = ("app", "actors", "vendors", "storage", "streams", "deploy")
+PRODUCT = ("app", "actors", "vendors", "storage", "streams", "deploy", "clients")
 OTHERS = ("bench", "tests")
 BOUND = 20
 """The most modules that a room may have, apart from `__init__.py` and `__main__.py`."""

@@ -16,7 +16,9 @@ from tests.code.timed_tests import TIMED_SLEEPS, TIMED_WAITS
 
 pytestmark = pytest.mark.xdist_group("architecture")  # One worker parses all files.
 
-OTHER_FILES = sorted(path for folder in ("tests", "bench", "deploy") for path in (ROOT / folder).rglob("*.py"))
+OTHER_FILES = sorted(
+    path for folder in ("tests", "bench", "deploy", "clients/python") for path in (ROOT / folder).rglob("*.py")
+)
 
 FILE_LINES = 400
 FUNCTION_LINES = 80

@@ -1,0 +1,64 @@
+"""A client of Parley servers.
+
+`ParleyClient` is for apps: it signs in a user, converses by text or voice, and calls the other endpoints.
+
+- **A stream survives its connection.** `streams.py` resumes it where it was cut, checks that no id is missing, and
+  compares the digest of `end`; whoever iterates over a turn sees neither a cut nor a repeated event.
+- **A request is signed for each attempt** (`http.py`), since a nonce is valid once and aiohttp repeats some
+  requests.
+- **Unknown events and fields are passed on**, because servers are updated before apps. What is malformed is an
+  error.
+"""
+
+from parley_client.backoff import Backoff
+from parley_client.client import ParleyClient
+from parley_client.errors import ConnectionLost, DigestMismatch, NotUnderstood, ParleyError
+from parley_client.events import (
+    AudioBegins,
+    AudioChunk,
+    AudioFile,
+    End,
+    Event,
+    OtherEvent,
+    Paragraph,
+    Restart,
+    Start,
+    StreamDigest,
+    TextChunk,
+    UserInput,
+    Viseme,
+    Visemes,
+)
+from parley_client.session import FileStore, Session, SessionStore
+from parley_client.signatures import sign
+from parley_client.turns import EventStream, Speech, Turn
+
+__all__ = [
+    "AudioBegins",
+    "AudioChunk",
+    "AudioFile",
+    "Backoff",
+    "ConnectionLost",
+    "DigestMismatch",
+    "End",
+    "Event",
+    "EventStream",
+    "FileStore",
+    "NotUnderstood",
+    "OtherEvent",
+    "Paragraph",
+    "ParleyClient",
+    "ParleyError",
+    "Restart",
+    "Session",
+    "SessionStore",
+    "Speech",
+    "Start",
+    "StreamDigest",
+    "TextChunk",
+    "Turn",
+    "UserInput",
+    "Viseme",
+    "Visemes",
+    "sign",
+]

@@ -1,0 +1,197 @@
+"""HTTP calls of a server: addresses, headers, errors."""
+
+import json
+from collections.abc import AsyncIterable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
+from urllib.parse import quote, urlencode
+
+from aiohttp import (
+    ClientError,
+    ClientHandlerType,
+    ClientRequest,
+    ClientResponse,
+    ClientSession,
+    ClientTimeout,
+    DummyCookieJar,
+    InvalidURL,
+)
+from yarl import URL
+
+from parley_client.errors import ConnectionLost, NotUnderstood, ParleyError
+
+_CONNECT_S = 10
+_SHOWN = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A call of the interface, with the path that clients use."""
+
+    method: str
+    path: str
+    query: Mapping[str, object] = field(default_factory=dict)
+    """Without the values that are None."""
+    body: bytes = b""
+    """What is signed: the whole body, or the parameters before the input of a stream."""
+    input: bytes | Callable[[], AsyncIterable[bytes]] = b""
+    """What follows `body`."""
+    content_type: str | None = "application/json"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    authenticated: bool = True
+    """Whether the call has a session. Those before a login are only signed."""
+    renews: bool = True
+    """Whether a new session is made if this one has ended."""
+    repeatable: bool = False
+    """Whether the server may get it twice."""
+    timeout_s: float | None = 30
+    """Seconds for the whole response."""
+    silence_s: float | None = None
+    """Seconds without a byte after which the connection counts as lost."""
+
+
+class Caller(Protocol):
+    """Who calls: a user's client, or an app's server."""
+
+    @property
+    def session(self) -> object:
+        """What authenticates the user, and is replaced when it has ended."""
+
+    async def renew(self, used: object) -> bool:
+        """Replace `used`, unless this has happened meanwhile. Returns whether there is another session now."""
+
+    def path(self, path: str) -> str:
+        """Return the path that this caller uses in place of a client's path."""
+
+    def headers(self, request: Request, target: str) -> Mapping[str, str]:
+        """Return the headers that authenticate a request to `target`, the path and the query as they are sent."""
+
+
+class Http:
+    """Sends requests over the connections of one `ClientSession`, which it opens when it is first needed."""
+
+    def __init__(self, base_url: str, *, session: ClientSession | None = None) -> None:
+        self._base_url = base_url.rstrip("/")
+        self._session = session
+        self._owns_session = session is None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        if self._owns_session and self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def open(self, request: Request, caller: Caller) -> ClientResponse:
+        """Send a request and return the response, whose body the caller reads and closes.
+
+        Raises `ParleyError` if it is an error response, and `ConnectionLost` if there is none.
+        """
+
+        async def authenticate(sent: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
+            # For each attempt, since aiohttp itself repeats some requests and a nonce is valid once.
+            sent.headers.update(caller.headers(request, sent.url.raw_path_qs))
+            return await handler(sent)
+
+        query = urlencode(
+            {name: value for name, value in request.query.items() if value is not None}, quote_via=quote
+        )
+        url = f"{self._base_url}{caller.path(request.path)}" + (f"?{query}" if query else "")
+        content_type = {"Content-Type": request.content_type} if request.content_type and request.body else {}
+        try:
+            response = await self._opened().request(
+                request.method,
+                URL(url, encoded=True),
+                data=_data(request),
+                headers={**content_type, **request.headers},
+                timeout=ClientTimeout(
+                    total=request.timeout_s, sock_connect=_CONNECT_S, sock_read=request.silence_s
+                ),
+                middlewares=(authenticate,),
+                allow_redirects=False,
+            )
+            if response.status < 300:
+                return response
+            async with response:
+                raise error_of(response, await response.read())
+        except InvalidURL:
+            raise
+        except (ClientError, TimeoutError, OSError) as error:
+            raise lost(error) from error
+
+    def _opened(self) -> ClientSession:
+        if self._session is None:
+            self._session = ClientSession(cookie_jar=DummyCookieJar())
+        return self._session
+
+
+def _data(request: Request) -> bytes | AsyncIterable[bytes] | None:
+    if isinstance(request.input, bytes):
+        return request.body + request.input or None
+    return _chunks(request.body, request.input())
+
+
+async def _chunks(body: bytes, pieces: AsyncIterable[bytes]) -> AsyncIterable[bytes]:
+    yield body
+    async for piece in pieces:
+        yield piece
+
+
+def lost(error: BaseException) -> ConnectionLost:
+    """Return the error for a fault of the network."""
+    return ConnectionLost(str(error) or type(error).__name__)
+
+
+def error_of(response: ClientResponse, body: bytes) -> ParleyError:
+    """Return the error of an error response."""
+    request_id = response.headers.get("X-Request-Id")
+    try:
+        envelope = json.loads(body)
+        error = envelope["error"]
+        return ParleyError(
+            str(error["error_type"]).replace(" ", "_"),
+            str(error["message"]),
+            status=response.status,
+            extra=error.get("extra"),
+            request_id=request_id,
+            retry_after=_seconds(response.headers.get("Retry-After")),
+            bp_auth=envelope.get("bp_auth"),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError):
+        shown = body[:_SHOWN].decode(errors="replace")
+        return NotUnderstood(
+            f"status {response.status} with a body that is not an error of Parley: {shown!r}",
+            status=response.status,
+            request_id=request_id,
+        )
+
+
+def _seconds(header: str | None) -> float | None:
+    return float(header) if header is not None and header.isascii() and header.isdecimal() else None
+
+
+async def read_json(response: ClientResponse) -> Any:
+    """Read a response and close it. An empty body is `{}`."""
+    async with response:
+        try:
+            body = await response.read()
+        except (ClientError, TimeoutError, OSError) as error:
+            raise lost(error) from error
+    try:
+        return json.loads(body) if body.strip() else {}
+    except ValueError:
+        shown = body[:_SHOWN].decode(errors="replace")
+        raise NotUnderstood(f"the response is not JSON: {shown!r}", status=response.status) from None
+
+
+def encoded(body: object) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+
+
+def segment(value: str) -> str:
+    """Return a value as one segment of a path."""
+    return quote(value, safe="")

@@ -1,0 +1,143 @@
+"""What can be called for one user, by the user's client as well as by the app's server."""
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from parley_client.audio import Audio, AudioInput
+from parley_client.calls import Calls
+from parley_client.http import Request, encoded
+from parley_client.streams import SILENCE_S
+from parley_client.turns import Speech, Turn
+
+_CONVERSATION = "/bp/ai/conversation"
+_ASSESSMENT_S = 120.0
+"""The server answers within 10 s and half the audio's length after its end."""
+
+
+class UserCalls:
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    def converse(
+        self,
+        *,
+        strategies: Sequence[str],
+        language_code: str,
+        text: str | None = None,
+        audio: Audio | None = None,
+        target_language_code: str | None = None,
+        conversation_id: str | None = None,
+        voice: str | None = None,
+        stt_prompt: str | None = None,
+        params: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> Turn:
+        """Return a turn of a conversation, by either `text` or `audio`. It is sent when its iteration begins.
+
+        `audio` is sent while it is recorded. `language_code` is the language of the user's input, and
+        `target_language_code`, by default the same, that of the answer. `params` are the values of the system
+        prompt's template. Without `conversation_id`, a new conversation begins, whose id is `Turn.conversation_id`.
+        A turn with the `idempotency_key` of an earlier one gets the answer of that one.
+        """
+        if (text is None) == (audio is None):
+            raise TypeError("a turn needs either text or audio")
+        parameters = {
+            "strategies": list(strategies),
+            "type": "text" if audio is None else "audio",
+            "language_code": language_code,
+            "target_language_code": target_language_code or language_code,
+            "conversation_id": conversation_id,
+            "voice": voice,
+            "stt_prompt": stt_prompt,
+            "params": params,
+        }
+        recorded = None if audio is None else AudioInput(audio)
+        request = Request(
+            method="POST",
+            path=_CONVERSATION,
+            body=_given(parameters),
+            input=(text or "").encode() if recorded is None else recorded.texts,
+            content_type="application/octet-stream",
+            headers={"Idempotency-Key": idempotency_key or secrets.token_hex(16)},
+            timeout_s=None,
+            silence_s=SILENCE_S,
+        )
+        return Turn(self._calls, request, recorded)
+
+    def speak(
+        self,
+        text: str,
+        *,
+        strategies: Sequence[str],
+        platform_params: Iterable[Mapping[str, Any]] = (),
+        idempotency_key: str | None = None,
+    ) -> Speech:
+        """Return a text as speech. It is sent when its iteration begins.
+
+        `platform_params` override the settings of strategies on a platform: `platform`, and `voice`, `prompt`,
+        `speed`, `language_code` or `need_viseme`.
+        """
+        parameters = {
+            "text": text,
+            "strategies": list(strategies),
+            "platform_params": list(platform_params) or None,
+        }
+        request = Request(
+            method="POST",
+            path="/bp/ai/audio/tts",
+            body=_given(parameters),
+            headers={"Idempotency-Key": idempotency_key or secrets.token_hex(16)},
+            timeout_s=None,
+            silence_s=SILENCE_S,
+        )
+        return Speech(self._calls, request)
+
+    async def assess(self, audio: Audio, *, strategy: str, reference_text: str, **options: Any) -> dict[str, Any]:
+        """Assess the pronunciation of a text that is read aloud, and return the result.
+
+        `audio` is 16 kHz mono 16-bit PCM, raw or as WAV, and is sent while it is recorded. `options` are
+        `language`, `grading_system`, `granularity`, `enable_miscue` and `enable_prosody_assessment`.
+        """
+        recorded = AudioInput(audio)
+        request = Request(
+            method="POST",
+            path="/bp/ai/audio/pronunciation",
+            body=encoded({"strategy": strategy, "data": {"reference_text": reference_text, **options}}),
+            input=recorded.texts,
+            content_type="application/octet-stream",
+            repeatable=True,  # The server cancels an assessment whose client has left.
+            timeout_s=None,
+            silence_s=_ASSESSMENT_S,
+        )
+        recorded.start(lambda: None)
+        try:
+            result: dict[str, Any] = await self._calls.json(request)
+        except Exception:
+            if recorded.error is not None:
+                raise recorded.error from None
+            raise
+        finally:
+            recorded.stop()
+        return result
+
+    async def history(
+        self, conversation_id: str, *, newest: int = -1, size: int = 10, record_id: int | None = None
+    ) -> dict[str, Any]:
+        """Return `{conversation, conversation_records}` with the records from `newest` back, newest first.
+
+        `newest` is a `record_id`; -1 is the last one. With `record_id`, it is only that record. There may be fewer
+        than `size` records: continue with the last `record_id` minus 1.
+        """
+        data: dict[str, Any] = (
+            await self._calls.get(
+                f"{_CONVERSATION}/query",
+                **{"conversation_id": conversation_id, "from": newest, "size": size, "record_id": record_id},
+            )
+        )["data"]
+        return data
+
+
+def _given(parameters: Mapping[str, object]) -> bytes:
+    """Return a JSON object without the parameters that were not given."""
+    return encoded({name: value for name, value in parameters.items() if value is not None})

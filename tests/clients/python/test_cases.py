@@ -1,0 +1,43 @@
+"""The cases that both clients share."""
+
+import pytest
+
+from app.http.callers import signatures
+from parley_client import StreamDigest, sign
+from parley_client.digest import Digest
+from parley_client.events import Event, read_event
+from parley_client.sse import SseEvent, SseParser
+from streams.wire.codec import dumps
+from tests.clients.cases import cases, named
+
+
+@pytest.mark.parametrize("case", **named(cases("signatures")["requests"]))
+def test_a_signature_is_that_of_the_case_and_proves_the_request_to_the_server(case: dict) -> None:
+    key, method, target, body = case["key"], case["method"], case["target"], case["body"].encode()
+    header = sign(key, method, target, body, t=case["t"], nonce=case["nonce"])
+    assert header == case["header"]
+    parsed = signatures.parse(header)
+    assert parsed is not None
+    assert parsed.proves([key], method=method, path_and_query=target, body=body)
+
+
+def test_each_signature_has_a_nonce_of_its_own() -> None:
+    parsed = [signatures.parse(sign("key", "GET", "/")) for _ in range(2)]
+    assert len({signature.nonce for signature in parsed if signature}) == 2
+
+
+@pytest.mark.parametrize("case", **named(cases("sse")))
+def test_events_are_read_from_bytes(case: dict) -> None:
+    parser = SseParser()
+    seen = [event for piece in case["pieces"] for event in parser.feed(piece.encode("latin-1"))]
+    assert [[event.id, event.name, event.data] for event in seen] == case["events"]
+
+
+@pytest.mark.parametrize("case", **named(cases("digests")))
+def test_a_digest_covers_all_text_and_audio(case: dict) -> None:
+    digest = Digest()
+    for number, (name, content) in enumerate(case["events"], 1):
+        event = read_event(SseEvent(str(number), name, dumps({"content": content, "timestamp": 0}).decode()))
+        assert isinstance(event, Event)
+        digest.add(event)
+    assert digest.value() == StreamDigest(**case["digest"])

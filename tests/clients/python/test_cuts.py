@@ -1,0 +1,135 @@
+"""Turns survive lost connections: nothing is missing, repeated or answered twice."""
+
+import random
+
+import pytest
+from yarl import URL
+
+from parley_client import Backoff, ConnectionLost, DigestMismatch, ParleyClient, ParleyError, TextChunk
+from tests.app.ai.conftest import other
+from tests.browser.unreliable_proxy import UnreliableProxy, proxy_to
+from tests.clients.cases import SIGN_KEY, cases, named
+from tests.clients.conftest import configure
+from tests.clients.python.conftest import PROMPT
+from tests.clients.scripted_server import scripted_server
+from tests.peers.vendor import Vendor
+from tests.running.servers import Server
+
+__all__ = ["other"]
+
+
+@pytest.mark.parametrize("case", **named(cases("streams")))
+async def test_a_turn_is_read_as_the_case_says(case: dict) -> None:
+    async with scripted_server(case["responses"]) as scripted, ParleyClient(scripted.url, backoff=PROMPT) as client:
+        turn = client.converse(strategies=["one"], text="Hello", language_code="en-US")
+        seen = {"finish_reason": None, "error_type": None}
+        try:
+            seen["finish_reason"] = (await turn.finish()).finish_reason
+        except ParleyError as error:
+            seen["error_type"] = error.error_type
+    assert seen == {name: case.get(name) for name in seen}
+    assert (scripted.asked, turn.text) == (case["asked"], case["text"])
+    assert len(scripted.keys) == 1, "a repeated request must have the same Idempotency-Key"
+
+
+@pytest.fixture
+async def proxy(server: Server):
+    async with proxy_to(server.url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def cut_client(client: ParleyClient, proxy: UnreliableProxy):
+    """A client that is signed in and behind a proxy."""
+    async with ParleyClient(proxy.url, sign_key=SIGN_KEY, session=client.session, backoff=PROMPT) as opened:
+        yield opened
+
+
+async def test_a_turn_is_resumed_in_another_process(
+    cut_client: ParleyClient, proxy: UnreliableProxy, strategy, vendor: Vendor, other: Server
+) -> None:
+    await strategy("one", "slow:Once upon a time")
+    turn = cut_client.converse(strategies=["one"], text="a story", language_code="en-US")
+    ids = []
+    async for event in turn:
+        ids.append(event.id)
+        if isinstance(event, TextChunk) and not vendor.release.is_set():
+            proxy.target = URL(other.url)
+            proxy.cut()
+            vendor.release.set()
+    assert turn.text == "Once upon a time"
+    assert ids == list(range(1, len(ids) + 1))
+    assert len(vendor.calls) == 1
+
+
+async def test_a_request_that_lost_its_response_is_answered_once(
+    cut_client: ParleyClient, proxy: UnreliableProxy, strategy, vendor: Vendor
+) -> None:
+    await strategy("one", "say:Hello there")
+    proxy.cuts = [0, 10]
+    turn = cut_client.converse(strategies=["one"], text="Hello", language_code="en-US")
+    assert (await turn.finish()).record_id == 1
+    assert (turn.text, proxy.cuts, len(vendor.calls)) == ("Hello there", [], 1)
+
+
+async def test_text_that_was_altered_on_its_way_is_found(
+    cut_client: ParleyClient, proxy: UnreliableProxy, strategy
+) -> None:
+    await strategy("one", "say:Hello there")
+    proxy.altered = (b"Hello", b"Hollo")
+    with pytest.raises(DigestMismatch):
+        await cut_client.converse(strategies=["one"], text="Hi", language_code="en-US").finish()
+
+
+async def test_a_client_that_cannot_resume_gives_up(
+    client: ParleyClient, proxy: UnreliableProxy, strategy, vendor: Vendor
+) -> None:
+    await strategy("one", "slow:Once upon a time")
+    hasty = Backoff(first_s=0.01, longest_s=0.02, begin_s=0.05, resume_s=0.05)
+    async with ParleyClient(proxy.url, sign_key=SIGN_KEY, session=client.session, backoff=hasty) as lost:
+        turn = lost.converse(strategies=["one"], text="a story", language_code="en-US")
+        events = aiter(turn)
+        await anext(events)
+        proxy.down = True
+        proxy.cut()
+        with pytest.raises(ConnectionLost):
+            _ = [event async for event in events]
+        with pytest.raises(ConnectionLost):
+            await lost.converse(strategies=["one"], text="a story", language_code="en-US").finish()
+
+
+async def test_a_client_repeats_nothing_earlier_than_the_server_asks_for(
+    client: ParleyClient, strategy, server: Server, vendor: Vendor
+) -> None:
+    await strategy("one", "slow:Once upon a time")
+    await configure(server, "limits", {"streams_per_user": 1})
+    async with client.converse(strategies=["one"], text="a story", language_code="en-US") as first:
+        await anext(aiter(first))
+        hasty = Backoff(first_s=0.01, begin_s=0.5)
+        async with ParleyClient(server.url, sign_key=SIGN_KEY, session=client.session, backoff=hasty) as second:
+            with pytest.raises(ParleyError) as refused:
+                await second.converse(strategies=["one"], text="another", language_code="en-US").finish()
+    error = refused.value
+    assert (error.error_type, error.status, error.retry_after, error.retryable) == ("api_rate_limit", 429, 1, True)
+    assert hasty.delay_s(0, error.retry_after) == 1
+
+
+def test_delays_grow_to_a_bound_and_differ() -> None:
+    delays = [[Backoff().delay_s(tries, None) for _ in range(20)] for tries in (0, 1, 10)]
+    assert 0.2 <= min(delays[0]) < max(delays[0]) <= 0.4
+    assert 0.4 <= min(delays[1]) < max(delays[1]) <= 0.8
+    assert 4 <= min(delays[2]) < max(delays[2]) <= 8
+
+
+@pytest.mark.soak
+async def test_two_hundred_cuts_lose_nothing(
+    cut_client: ParleyClient, proxy: UnreliableProxy, strategy, vendor: Vendor
+) -> None:
+    await strategy("one", "wide:600")
+    rng = random.Random(1)  # noqa: S311
+    proxy.cuts = [rng.randint(1, 4_000) for _ in range(200)]
+    turn = cut_client.converse(strategies=["one"], text="Go on", language_code="en-US")
+    ids = [event.id async for event in turn]
+    assert (proxy.cuts, len(vendor.calls)) == ([], 1)
+    assert ids == list(range(1, len(ids) + 1))
+    assert turn.text == " ".join(["word" * 256] * 600)
