@@ -8,6 +8,7 @@ import { Email } from "./areas/email.js";
 import { Sharing } from "./areas/sharing.js";
 import { Wallet } from "./areas/wallet.js";
 import { ParleyError } from "./errors.js";
+import { BACKOFF, type Backoff } from "./http/backoff.js";
 import { contentOf, send } from "./http/calls.js";
 import { canUploadLive } from "./http/live.js";
 import { SessionCaller, type Session, type SessionStore } from "./http/session_caller.js";
@@ -29,6 +30,8 @@ export interface ClientOptions {
   onSessionExpired?: ((client: ParleyClient) => Promise<unknown>) | null;
   /** Whether audio can be sent while it is recorded. By default, it is where that is known to work. */
   liveUpload?: boolean;
+  /** When requests are repeated, if not by default. */
+  backoff?: Partial<Backoff>;
   /** By default, that of the environment. In React Native, give that of `expo/fetch`, which reads streams. */
   fetch?: Fetch;
 }
@@ -47,6 +50,7 @@ export class ParleyClient extends User {
       signKey: options.signKey ?? null,
       session: options.session ?? null,
       store: options.store ?? null,
+      backoff: { ...BACKOFF, ...options.backoff },
       canUploadLive: options.liveUpload ?? canUploadLive(new BaseUrl(baseUrl).origin),
     });
     super(caller);

@@ -5,6 +5,7 @@ export type { DeviceFields, SignInInfo, SignInPlatform, SignUpInfo, SignUpPlatfo
 export { ParleyClient, type ClientOptions } from "./client.js";
 export { signRequest, SIGN_HEADER, type SignedRequest } from "./crypto/signatures.js";
 export { ConnectionLost, DigestMismatch, NotUnderstood, ParleyError } from "./errors.js";
+export type { Backoff } from "./http/backoff.js";
 export type { Session, SessionStore } from "./http/session_caller.js";
 export type { Fetch } from "./http/transport.js";
 export type { AudioEvent, ConversationEvent, SpeechEvent, StreamEvent } from "./streams/events.js";

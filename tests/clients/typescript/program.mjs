@@ -68,6 +68,10 @@ const STEPS = {
     turns.get(name).pieces.push(piece);
   },
 
+  text({ name = "turn" }) {
+    return turns.get(name).stream.text;
+  },
+
   async interrupt({ name = "turn", ...options }) {
     await turns.get(name).stream.interrupt(options);
   },

@@ -2,11 +2,10 @@
 
 import { ConnectionLost, NotUnderstood, ParleyError } from "../errors.js";
 import { randomId } from "../crypto/encodings.js";
-import { backoffMs, delay } from "./backoff.js";
+import { Attempts, delay } from "./backoff.js";
 import { jsonBody, type ApiRequest, type Caller } from "./transport.js";
 
 const MAX_TRIES = 3;
-const LONGEST_WAIT_S = 10;
 
 export function get<T>(caller: Caller, path: string, query: ApiRequest["query"] = {}): Promise<T> {
   return repeated<T>(caller, { method: "GET", path, query });
@@ -41,13 +40,15 @@ export async function contentOf<T>(response: Response): Promise<T> {
 }
 
 async function repeated<T>(caller: Caller, request: ApiRequest): Promise<T> {
-  for (let tries = 0; ; tries += 1) {
+  const attempts = new Attempts(caller.backoff);
+  for (let tries = 1; ; tries += 1) {
     try {
       return await contentOf<T>(await caller.call(request));
     } catch (error) {
-      const helps = error instanceof ParleyError && error.retryable && (error.retryAfter ?? 0) <= LONGEST_WAIT_S;
-      if (!helps || tries + 1 >= MAX_TRIES) throw error;
-      await delay(backoffMs(tries, error.retryAfter));
+      if (!(error instanceof ParleyError) || !error.retryable || tries >= MAX_TRIES) throw error;
+      const ms = attempts.delayMs({ withinMs: caller.backoff.beginMs, retryAfter: error.retryAfter });
+      if (ms === null) throw error;
+      await delay(ms);
     }
   }
 }

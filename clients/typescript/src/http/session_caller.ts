@@ -3,6 +3,7 @@
 import type { BpAuthView, LoginReply, UserView } from "../api.js";
 import { SIGN_HEADER, signRequest, type SignedRequest } from "../crypto/signatures.js";
 import { NotUnderstood, ParleyError } from "../errors.js";
+import type { Backoff } from "./backoff.js";
 import { contentOf } from "./calls.js";
 import { jsonBody, type ApiRequest, type Caller, type Transport } from "./transport.js";
 
@@ -27,10 +28,12 @@ export interface SessionOptions {
   session: Session | null;
   store: SessionStore | null;
   canUploadLive: boolean;
+  backoff: Backoff;
 }
 
 export class SessionCaller implements Caller {
   readonly canUploadLive: boolean;
+  readonly backoff: Backoff;
   /** Sends requests that need no session, such as logins. */
   readonly signedOut: Caller;
   /** Sends requests that do not renew the session. */
@@ -44,13 +47,15 @@ export class SessionCaller implements Caller {
   #renewal: Promise<boolean> | null = null;
 
   constructor(transport: Transport, options: SessionOptions) {
-    const { canUploadLive } = options;
+    const { canUploadLive, backoff } = options;
     this.#transport = transport;
     this.#options = options;
     this.#session = options.session;
     this.canUploadLive = canUploadLive;
-    this.signedOut = { canUploadLive, call: (request) => this.#send(request, null) };
-    this.withoutRenewal = { canUploadLive, call: async (request) => this.#send(request, await this.session()) };
+    this.backoff = backoff;
+    const common = { canUploadLive, backoff };
+    this.signedOut = { ...common, call: (request) => this.#send(request, null) };
+    this.withoutRenewal = { ...common, call: async (request) => this.#send(request, await this.session()) };
   }
 
   /** The session, which is read from the store when it is first needed. */

@@ -3,6 +3,7 @@
 import type { SignedRequest } from "../crypto/signatures.js";
 import { utf8 } from "../crypto/encodings.js";
 import { ConnectionLost, errorOf } from "../errors.js";
+import type { Backoff } from "./backoff.js";
 import { BaseUrl, pathAndQuery, type Query } from "./urls.js";
 
 const API_VERSION = "1";
@@ -33,6 +34,7 @@ export interface ApiRequest {
 export interface Caller {
   /** Whether a request body can be sent while it is still being made. */
   readonly canUploadLive: boolean;
+  readonly backoff: Backoff;
   /** Send a request. Throws `ParleyError` for an error response, and `ConnectionLost` if there is none. */
   call(request: ApiRequest): Promise<Response>;
 }

@@ -1,17 +1,17 @@
 // Reads one stream to its end: begins it, and resumes it after each disconnect.
 
+import type { Digest as SentDigest, StreamError } from "../api.js";
 import { fromBase64 } from "../crypto/encodings.js";
 import { ConnectionLost, DigestMismatch, NotUnderstood, ParleyError } from "../errors.js";
-import { backoffMs, delay } from "../http/backoff.js";
+import { Attempts, delay } from "../http/backoff.js";
 import type { ApiRequest, Caller } from "../http/transport.js";
 import { Digest } from "./digest.js";
 import type { StreamEvent } from "./events.js";
 import { piecesOf, SILENCE_MS } from "./pieces.js";
 import { SseParser, type Message } from "./sse.js";
 
-const BEGIN_MS = 20_000;
-/** Longer than a stream can be read after its end. */
-const RESUME_MS = 150_000;
+/** The page of a proxy whose server is being replaced. */
+const PROXY_FAULTS = new Set([502, 503, 504]);
 /** A connection that has lasted longer was not faulty. */
 const STEADY_MS = 10_000;
 /** If the same place of a stream is faulty this many times, resuming it does not help. */
@@ -60,7 +60,8 @@ export class EventStream {
    */
   async *events(): AsyncGenerator<StreamEvent> {
     try {
-      let [tries, faulty, failingSince] = [0, 0, Infinity];
+      const attempts = new Attempts(this.#caller.backoff);
+      let faulty = 0;
       for (;;) {
         const [before, began] = [this.#lastId, performance.now()];
         let fault: ParleyError;
@@ -75,22 +76,28 @@ export class EventStream {
           if (!(error instanceof ParleyError)) throw error;
           fault = error;
         }
-        const now = performance.now();
-        if (this.#lastId > before || now - began > STEADY_MS) [tries, faulty, failingSince] = [0, 0, now];
-        failingSince = Math.min(failingSince, now);
+        if (this.#lastId > before || performance.now() - began > STEADY_MS) {
+          attempts.progress();
+          faulty = 0;
+        }
         if (fault instanceof NotUnderstood || fault instanceof Unnumbered) faulty += 1;
-        const startsAgain = this.#isLostWithItsInput(fault);
-        if (startsAgain) this.streamId = null;
-        const wait = backoffMs(tries, fault.retryAfter);
-        const limit = this.streamId === null ? BEGIN_MS : RESUME_MS;
-        const helps = (startsAgain || this.#resumes(fault)) && faulty < MAX_FAULTY;
-        if (!helps || now - failingSince + wait > limit) throw fault instanceof Unnumbered ? fault.original : fault;
-        await delay(wait, this.#signal);
-        tries += 1;
+        const ms = this.#delayMs(fault, attempts);
+        if (ms === null || faulty >= MAX_FAULTY) throw fault instanceof Unnumbered ? fault.original : fault;
+        await delay(ms, this.#signal);
       }
     } finally {
       this.#setOpened();
     }
+  }
+
+  /** Return the delay before the next connection, or null if it cannot help. */
+  #delayMs(fault: ParleyError, attempts: Attempts): number | null {
+    const startsAgain = this.#isLostWithItsInput(fault);
+    if (!startsAgain && !this.#resumes(fault)) return null;
+    if (startsAgain) this.streamId = null;
+    const { beginMs, resumeMs } = this.#caller.backoff;
+    const withinMs = this.streamId === null ? beginMs : resumeMs;
+    return attempts.delayMs({ withinMs, retryAfter: fault.retryAfter });
   }
 
   /** Return whether the connection broke before the server had the whole input, which ends a stream. */
@@ -102,8 +109,9 @@ export class EventStream {
 
   #resumes(fault: ParleyError): boolean {
     if (fault instanceof ConnectionLost || fault instanceof Unnumbered || fault instanceof Gap) return true;
-    const begun = this.streamId !== null;
-    return fault.status === 429 || fault.status === 503 || (begun && (fault.status ?? 0) >= 500);
+    const status = fault.status ?? 0;
+    if (fault instanceof NotUnderstood) return PROXY_FAULTS.has(status);
+    return status === 429 || status === 503 || (this.streamId !== null && status >= 500);
   }
 
   /** Yield the new events of one connection. */
@@ -160,7 +168,7 @@ export class EventStream {
   }
 
   #digestOf(event: StreamEvent): void {
-    const content = event.content as { text: string; digest: { chars: number; sha256: string } };
+    const content = event.content as { text: string; digest: SentDigest };
     if (event.name === "assistant_output_chunk") this.#digest.addText(content.text);
     else if ("bytes" in event) this.#digest.addAudio(event.bytes as Uint8Array);
     else if (event.name === "end" && !this.#digest.matches(content.digest)) throw new DigestMismatch(this.streamId);
@@ -169,15 +177,27 @@ export class EventStream {
 
 function parsedEvent({ name, data }: Message, id: number): StreamEvent {
   try {
-    const { content, timestamp } = JSON.parse(data) as { content: unknown; timestamp: number };
+    const { content, timestamp } = JSON.parse(data) as { content: Contents; timestamp: number };
     const event = { id, name, content, timestamp };
-    return AUDIO.has(name) ? { ...event, bytes: fromBase64((content as { audio: string }).audio) } as StreamEvent : event;
+    if (AUDIO.has(name)) return { ...event, bytes: fromBase64(content.audio) } as StreamEvent;
+    if (name === "assistant_output_chunk" && typeof content.text !== "string") throw new TypeError("it has no text");
+    if (name === "end" && typeof content.digest.sha256 !== "string") throw new TypeError("it has no digest");
+    if (name === "error" && typeof content.error.message !== "string") throw new TypeError("it has no message");
+    return event;
   } catch (cause) {
     throw new NotUnderstood(`an event ${name} of the stream is malformed`, { cause });
   }
 }
 
 function errorIn(event: StreamEvent): ParleyError {
-  const { error } = event.content as { error: { error_type: string; message: string; extra?: Record<string, unknown> } };
-  return new ParleyError(error.error_type, error.message, { extra: error.extra });
+  const { error } = event.content as Contents;
+  return new ParleyError(error.error_type, error.message, { extra: { ...error.extra } });
+}
+
+/** The fields of contents that are checked. */
+interface Contents {
+  audio: string;
+  text: string;
+  digest: SentDigest;
+  error: StreamError;
 }

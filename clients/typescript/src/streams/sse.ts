@@ -11,17 +11,19 @@ export interface Message {
 export class SseParser {
   readonly #decoder = new TextDecoder(); // It removes a byte order mark.
   #rest = "";
+  #afterReturn = false;
   #data: string[] = [];
   #name = "";
   #id: string | null = null;
 
   /** Return the events that are complete with these bytes. */
   feed(bytes: Uint8Array): Message[] {
-    const text = this.#rest + this.#decoder.decode(bytes, { stream: true });
-    // A line feed that follows may belong to a carriage return at the end.
-    const end = text.endsWith("\r") ? text.length - 1 : text.length;
-    const lines = text.slice(0, end).split(/\r\n|\n|\r/);
-    this.#rest = lines.pop()! + text.slice(end);
+    let text = this.#decoder.decode(bytes, { stream: true });
+    if (text === "") return [];
+    if (this.#afterReturn && text.startsWith("\n")) text = text.slice(1); // It belongs to the carriage return.
+    this.#afterReturn = text.endsWith("\r");
+    const lines = (this.#rest + text).split(/\r\n|\n|\r/);
+    this.#rest = lines.pop()!;
     const messages: Message[] = [];
     for (const line of lines) {
       if (line !== "") this.#field(line);
