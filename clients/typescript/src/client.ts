@@ -2,9 +2,7 @@
 
 import type { LoginReply, UserView } from "./api.js";
 import type { DeviceFields, SignInInfo, SignInPlatform, SignUpInfo, SignUpPlatform } from "./accounts/sign_in.js";
-import { Account } from "./areas/account.js";
 import { Cards } from "./areas/cards.js";
-import { Email } from "./areas/email.js";
 import { Sharing } from "./areas/sharing.js";
 import { Wallet } from "./areas/wallet.js";
 import { ParleyError } from "./errors.js";
@@ -38,8 +36,6 @@ export interface ClientOptions {
 
 /** A client of one user of an app. */
 export class ParleyClient extends User {
-  readonly account: Account;
-  readonly email: Email;
   readonly wallet: Wallet;
   readonly cards: Cards;
   readonly sharing: Sharing;
@@ -53,10 +49,8 @@ export class ParleyClient extends User {
       backoff: { ...BACKOFF, ...options.backoff },
       canUploadLive: options.liveUpload ?? canUploadLive(new BaseUrl(baseUrl).origin),
     });
-    super(caller);
+    super(caller, caller.signedOut);
     this.#caller = caller;
-    this.account = new Account(caller);
-    this.email = new Email(caller, caller.signedOut);
     this.wallet = new Wallet(caller);
     this.cards = new Cards(caller);
     this.sharing = new Sharing(caller);

@@ -14,4 +14,4 @@ export { SseParser, type Message } from "./streams/sse.js";
 export type { AssessOptions } from "./streams/assessment.js";
 export { Speech, type SpeakOptions } from "./streams/speech.js";
 export { Turn, type ConverseOptions } from "./streams/turn.js";
-export { User } from "./user.js";
+export { User, type HistoryOptions } from "./user.js";

@@ -2,6 +2,7 @@
 
 import { createInterface } from "node:readline";
 import * as parley from "../../../clients/typescript/dist/index.js";
+import { ServerClient, verifyWebhook } from "../../../clients/typescript/dist/server/index.js";
 import { Digest } from "../../../clients/typescript/dist/streams/digest.js";
 
 const clients = new Map();
@@ -42,6 +43,17 @@ const STEPS = {
     clients.set(name, new parley.ParleyClient(url, app, { ...options, onSessionExpired, ...(stored && { store }) }));
   },
 
+  /** An app server, which acts for `user`. */
+  appServer({ name, url, app = "default", key, user }) {
+    const server = new ServerClient(url, app, key);
+    clients.set(name, server);
+    clients.set("user", server.user(user));
+  },
+
+  webhook({ headers, body, secrets }) {
+    return verifyWebhook(headers, body, secrets);
+  },
+
   /** Call a method of a client, such as `wallet.createOrder`. */
   async call({ client = "user", method, args = [] }) {
     const path = method.split(".");
@@ -51,9 +63,10 @@ const STEPS = {
   },
 
   /** Read a stream. Its events are reported as they arrive. `says`: the input comes by steps `piece`. */
-  async read({ client = "user", name = "turn", method = "converse", options, says = null, leaveAfter = null }) {
+  async read({ client = "user", name = "turn", speak = null, options, says = null, leaveAfter = null }) {
     const pieces = new Pieces();
-    const stream = clients.get(client)[method]({ ...options, ...(says && { [says]: pieces }) });
+    const user = clients.get(client);
+    const stream = speak ? user.speak(speak, options) : user.converse({ ...options, ...(says && { [says]: pieces }) });
     turns.set(name, { stream, pieces });
     for await (const { bytes, ...event } of stream) {
       say({ turn: name, event });
@@ -98,8 +111,9 @@ const STEPS = {
 };
 
 function shown(error) {
-  const { name, message, errorType, status, extra, requestId, retryAfter, retryable, stack } = error;
-  return errorType ? { name, message, errorType, status, extra, requestId, retryAfter, retryable } : { name, message, stack };
+  const { name, message, stack, errorType, status, extra, requestId, retryAfter, retryable, bpAuth } = error;
+  const fields = { errorType, status, extra, requestId, retryAfter, retryable, bpAuth };
+  return { name, message, ...(errorType ? fields : { stack }) };
 }
 
 /** Bytes are `{"bytes": "<Base64>"}`. */

@@ -79,8 +79,8 @@ async def test_an_answer_that_is_interrupted_keeps_what_was_heard(
     await user.do("interrupt", heardMs=600)
     result = await turn.ended()
     assert result["end"]["finish_reason"] == "canceled"
-    history = await user.call("history", {"conversationId": result["conversationId"], "recordId": 1})
-    (record,) = history["data"]["conversation_records"]
+    history = await user.call("history", result["conversationId"], {"recordId": 1})
+    (record,) = history["conversation_records"]
     heard_text = record["content"][1]["content"][0]["text"]
     assert record["status"] == "interrupted"
     assert said.startswith(heard_text)
@@ -88,7 +88,7 @@ async def test_an_answer_that_is_interrupted_keeps_what_was_heard(
 
 
 async def test_speech_arrives_as_one_file(user: Program, server: Server, voice: str) -> None:
-    speech = user.read(method="speak", options={"strategies": [voice], "text": "Good morning. How are you?"})
+    speech = user.read(speak="Good morning. How are you?", options={"strategies": [voice]})
     url = (await speech.until("audio"))["content"]["audio_url"]
     result = await speech.ended()
     async with server.http.get(url) as stored:
@@ -98,8 +98,8 @@ async def test_speech_arrives_as_one_file(user: Program, server: Server, voice: 
 
 async def test_pronunciation_is_assessed(user: Program, server: Server, sandbox: Running) -> None:
     await assessment_accounts(server, sandbox)
-    options = {"strategy": "one", "referenceText": REFERENCE, "audio": sent(RECORDING), "enableMiscue": True}
-    result = await user.call("assess", options)
+    options = {"strategy": "one", "referenceText": REFERENCE, "enableMiscue": True}
+    result = await user.call("assess", sent(RECORDING), options)
     assert (result["text"], result["strategy"]) == (REFERENCE, "one")
     (call,) = sandbox.bill.since(0)
     assert round(call.billed["seconds"], 3) == SECONDS

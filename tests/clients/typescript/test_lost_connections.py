@@ -107,5 +107,5 @@ async def test_leaving_early_closes_the_connection_and_not_the_turn(
     await until(lambda: actor.readers == 0)
     await user.do("interrupt")
     assert vendor.closed == ["slow:Once upon a time"]
-    history = await user.call("history", {"conversationId": left["conversationId"]})
-    assert history["data"]["conversation_records"][0]["status"] == "interrupted"
+    history = await user.call("history", left["conversationId"])
+    assert history["conversation_records"][0]["status"] == "interrupted"

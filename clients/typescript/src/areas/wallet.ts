@@ -1,56 +1,72 @@
-// Subscriptions and orders that are paid with the wallet platform. The user approves them at `approve_link_href`.
+// Orders and subscriptions that users pay with a wallet.
 
-import type { NewOrder, NewSubscription, OrderReply, OrderWithAssets, SubscriptionReply } from "../api.js";
+import type { OrderReply, OrderWithAssets, SubscriptionReply, WalletOrderView } from "../api.js";
 import { get, sendOnce } from "../http/calls.js";
 import type { Caller } from "../http/transport.js";
 import { encoded } from "../http/urls.js";
 
-const SUBSCRIPTIONS = "/bp/asset/walletpay_sub";
 const ORDERS = "/bp/asset/walletpay";
+const SUBSCRIPTIONS = "/bp/asset/walletpay_sub";
 
+export interface SubscribeOptions {
+  /** Two letters, such as `DE`. */
+  countryCode?: string;
+  /** Where the platform sends the user after the approval, if not to the address in the config. */
+  returnUrl?: string;
+  cancelUrl?: string;
+}
+
+/** Create one, send the user to its `approve_link_href`, then capture the order or sync the subscription. */
 export class Wallet {
   constructor(private readonly caller: Caller) {}
 
-  subscribe(subscription: NewSubscription): Promise<SubscriptionReply> {
-    return sendOnce(this.caller, "POST", SUBSCRIPTIONS, subscription);
+  async createOrder(productId: string, { countryCode }: { countryCode?: string } = {}): Promise<WalletOrderView> {
+    const body = { product_id: productId, country_code: countryCode };
+    return (await sendOnce<OrderReply>(this.caller, "POST", `${ORDERS}/create`, body)).walletpay_order;
   }
 
-  /** Read a subscription from the platform, and grant what was paid. */
-  syncSubscription(subscriptionId: string): Promise<SubscriptionReply> {
-    return get(this.caller, `${SUBSCRIPTIONS}/${encoded(subscriptionId)}/sync`);
+  /** Take the payment that the user has approved. */
+  async captureOrder(orderId: string): Promise<WalletOrderView> {
+    return (await sendOnce<OrderReply>(this.caller, "POST", `${ORDERS}/capture`, { order_id: orderId })).walletpay_order;
   }
 
-  /** Read a subscription, with its next billing. Grants nothing. */
-  fetchSubscription(subscriptionId: string): Promise<SubscriptionReply> {
-    return get(this.caller, `${SUBSCRIPTIONS}/${encoded(subscriptionId)}/fetch`);
-  }
-
-  /** Begin the change to another plan. After the user has approved it, call `syncUpgrade`. */
-  upgrade(subscriptionId: string, newBpProductId: string): Promise<SubscriptionReply> {
-    const body = { new_bp_product_id: newBpProductId };
-    return sendOnce(this.caller, "POST", `${SUBSCRIPTIONS}/${encoded(subscriptionId)}/upgrade`, body);
-  }
-
-  syncUpgrade(subscriptionId: string): Promise<SubscriptionReply> {
-    return get(this.caller, `${SUBSCRIPTIONS}/${encoded(subscriptionId)}/sync_upgrade`);
-  }
-
-  createOrder(order: NewOrder): Promise<OrderReply> {
-    return sendOnce(this.caller, "POST", `${ORDERS}/create`, order);
-  }
-
-  /** Take the payment of an order that the user has approved. */
-  captureOrder(orderId: string): Promise<OrderReply> {
-    return sendOnce(this.caller, "POST", `${ORDERS}/capture`, { order_id: orderId });
-  }
-
-  /** Read an order from the platform, and grant what was paid. */
+  /** Return an order as the platform has it, and grant what it has paid for. */
   syncOrder(orderId: string): Promise<OrderWithAssets> {
     return get(this.caller, `${ORDERS}/sync/${encoded(orderId)}`);
   }
 
-  /** Read an order. Grants nothing. */
+  /** Return an order as the platform has it, without granting anything. */
   fetchOrder(orderId: string): Promise<OrderWithAssets> {
     return get(this.caller, `${ORDERS}/${encoded(orderId)}/fetch`);
+  }
+
+  subscribe(
+    productId: string,
+    { countryCode, returnUrl, cancelUrl }: SubscribeOptions = {},
+  ): Promise<SubscriptionReply> {
+    const urls = { return_url: returnUrl, cancel_url: cancelUrl };
+    const body = { product_id: productId, country_code: countryCode, ...urls };
+    return sendOnce(this.caller, "POST", SUBSCRIPTIONS, body);
+  }
+
+  /** Return a subscription as the platform has it, and grant what it has paid for. */
+  syncSubscription(subscriptionId: string): Promise<SubscriptionReply> {
+    return get(this.caller, `${SUBSCRIPTIONS}/${encoded(subscriptionId)}/sync`);
+  }
+
+  /** Return a subscription with its next payment, without granting anything. */
+  fetchSubscription(subscriptionId: string): Promise<SubscriptionReply> {
+    return get(this.caller, `${SUBSCRIPTIONS}/${encoded(subscriptionId)}/fetch`);
+  }
+
+  /** Begin an upgrade. Its subscription has another id. */
+  upgrade(subscriptionId: string, newProductId: string): Promise<SubscriptionReply> {
+    const body = { new_bp_product_id: newProductId };
+    return sendOnce(this.caller, "POST", `${SUBSCRIPTIONS}/${encoded(subscriptionId)}/upgrade`, body);
+  }
+
+  /** Return the subscription of an upgrade after its approval, and grant what it has paid for. */
+  syncUpgrade(subscriptionId: string): Promise<SubscriptionReply> {
+    return get(this.caller, `${SUBSCRIPTIONS}/${encoded(subscriptionId)}/sync_upgrade`);
   }
 }

@@ -11,8 +11,6 @@ export interface AssessOptions {
   strategy: string;
   /** What the user reads aloud. */
   referenceText: string;
-  /** 16 kHz mono 16-bit PCM, or WAV of that format, in pieces of any size, as it is recorded. */
-  audio: Pieces<Uint8Array>;
   /** By default `en-US`. */
   language?: string;
   gradingSystem?: AssessmentParams["grading_system"];
@@ -23,8 +21,12 @@ export interface AssessOptions {
   signal?: AbortSignal;
 }
 
-export async function assess(caller: Caller, options: AssessOptions): Promise<PronunciationReply> {
-  const { strategy, audio, signal } = options;
+export async function assess(
+  caller: Caller,
+  audio: Pieces<Uint8Array>,
+  options: AssessOptions,
+): Promise<PronunciationReply> {
+  const { strategy, signal } = options;
   const data = {
     reference_text: options.referenceText,
     ...(options.language !== undefined && { language: options.language }),

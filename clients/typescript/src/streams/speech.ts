@@ -10,7 +10,6 @@ import type { SpeechEvent } from "./events.js";
 import { leavingWith } from "./leaving.js";
 
 export interface SpeakOptions {
-  text: string;
   /** Names of speech strategies, in the order in which they are tried. */
   strategies: string[];
   /** Overrides for the settings of strategies, by their platform. */
@@ -32,7 +31,8 @@ export class Speech implements AsyncIterable<SpeechEvent> {
   readonly #audio: Uint8Array[] = [];
   #events: AsyncGenerator<SpeechEvent> | null = null;
 
-  constructor(caller: Caller, { text, strategies, platformParams, idempotencyKey = randomId(), signal }: SpeakOptions) {
+  constructor(caller: Caller, text: string, options: SpeakOptions) {
+    const { strategies, platformParams, idempotencyKey = randomId(), signal } = options;
     this.#caller = caller;
     const body = jsonBody({ text, strategies, ...(platformParams && { platform_params: platformParams }) });
     const headers = { "Idempotency-Key": idempotencyKey };
