@@ -1,13 +1,15 @@
 """The calls of one caller: a refused session is renewed once, and what may be repeated is repeated."""
 
 import asyncio
+import secrets
+from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import ClientResponse
 
 from parley_client.backoff import Attempts, Backoff
 from parley_client.errors import ParleyError
-from parley_client.http import Caller, Http, Request, encoded, read_json
+from parley_client.http import Caller, Http, Reply, Request, encoded, given, read_json
 
 _TRIES = 3
 INVALID_SESSION = "account.invalid_session"
@@ -29,7 +31,7 @@ class Calls:
                 raise
         return await self._http.open(request, self._caller)
 
-    async def json(self, request: Request) -> Any:
+    async def json(self, request: Request) -> Reply:
         """Send a request and return the JSON of its response. Raises `ParleyError`."""
         loop = asyncio.get_running_loop()
         attempts = Attempts(self.backoff)
@@ -45,13 +47,24 @@ class Calls:
             await asyncio.sleep(delay)
         raise AssertionError("the last attempt returns or raises")
 
-    async def get(self, path: str, **query: object) -> Any:
+    async def get(self, path: str, **query: object) -> Reply:
         return await self.json(Request(method="GET", path=path, query=query, repeatable=True))
 
-    async def post(self, path: str, body: object = None, **options: Any) -> Any:
+    async def post(self, path: str, body: Mapping[str, object] | None = None, **options: Any) -> Reply:
         """Send a POST request. `options` are fields of `Request`."""
         return await self.json(Request(method="POST", path=path, body=_body(body), **options))
 
+    async def once(self, path: str, body: Mapping[str, object], **options: Any) -> Reply:
+        """Send a POST request whose effect must not be repeated, to an endpoint that knows repeats by their key."""
+        headers = {**options.pop("headers", {}), "Idempotency-Key": secrets.token_hex(16)}
+        return await self.post(path, body, headers=headers, repeatable=True, **options)
 
-def _body(body: object) -> bytes:
-    return b"" if body is None else encoded(body)
+    async def put(self, path: str, body: Mapping[str, object]) -> Reply:
+        return await self.json(Request(method="PUT", path=path, body=_body(body)))
+
+    async def delete(self, path: str) -> Reply:
+        return await self.json(Request(method="DELETE", path=path))
+
+
+def _body(parameters: Mapping[str, object] | None) -> bytes:
+    return b"" if parameters is None else encoded(given(parameters))

@@ -1,15 +1,18 @@
 """The client of one user of an app."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from aiohttp import ClientSession
 
+from parley_client.account import Account
+from parley_client.areas import Wallet
 from parley_client.backoff import Backoff
 from parley_client.calls import INVALID_SESSION, Calls
 from parley_client.errors import NotUnderstood, ParleyError
 from parley_client.http import Http
 from parley_client.session import ClientCaller, Session, SessionStore
+from parley_client.types import Asset, ShareCode, User
 from parley_client.user_calls import UserCalls
 
 
@@ -40,6 +43,8 @@ class ParleyClient(UserCalls):
         self._on_session_expired = on_session_expired
         self._caller.sign_in_again = self._sign_in_again
         super().__init__(Calls(self._http, self._caller, backoff or Backoff()))
+        self.account = Account(self._calls)
+        self.wallet = Wallet(self._calls)
 
     async def __aenter__(self) -> Self:
         return self
@@ -55,7 +60,7 @@ class ParleyClient(UserCalls):
         """The session, to be kept as secret as a password. None: the user is not signed in."""
         return self._caller.session
 
-    async def sign_in(self, platform: str, info: Mapping[str, Any] | str, /, **identifiers: str) -> dict[str, Any]:
+    async def sign_in(self, platform: str, info: Mapping[str, Any] | str, /, **identifiers: str) -> User:
         """Sign in and return the user.
 
         `platform` is a sign-in platform, such as `device` or `email_code`, and `info` its fields. `identifiers` are
@@ -63,7 +68,7 @@ class ParleyClient(UserCalls):
         """
         return await self._enter("/bp/user/login", {**identifiers, platform: info})
 
-    async def sign_up(self, platform: str, info: Mapping[str, Any], /, **identifiers: str) -> dict[str, Any]:
+    async def sign_up(self, platform: str, info: Mapping[str, Any], /, **identifiers: str) -> User:
         """Make an account with `name_password` or `email_password`, sign in and return the user."""
         return await self._enter("/bp/user/signup", {**identifiers, platform: info})
 
@@ -80,10 +85,14 @@ class ParleyClient(UserCalls):
         """Make a new session as if this one had ended. Returns whether it could."""
         return await self._caller.renew(self._caller.session)
 
-    async def user(self) -> dict[str, Any]:
-        """Return the user, with the bound accounts."""
-        user: dict[str, Any] = (await self._calls.get("/bp/user/me"))["user"]
-        return user
+    async def share_code(self, quota: int | None = None) -> ShareCode:
+        """Return a code with which others join the user's subscription."""
+        return cast(ShareCode, await self._calls.once("/bp/asset/share_group/code", {"share_code_quota": quota}))
+
+    async def join_share_group(self, share_code: str) -> list[Asset]:
+        """Join the subscription of another user. Returns what this user has now."""
+        reply = await self._calls.once("/bp/asset/share_group/join", {"share_code": share_code})
+        return cast(list[Asset], reply["assets"])
 
     async def _sign_in_again(self) -> None:
         if self._on_session_expired is not None:
@@ -91,11 +100,10 @@ class ParleyClient(UserCalls):
         elif (session := self.session) is not None and session.renewable:
             await self.sign_in("bp_auth_token", session.bp_auth_token or "")
 
-    async def _enter(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    async def _enter(self, path: str, body: dict[str, Any]) -> User:
         reply = await self._calls.post(path, body, authenticated=False)
         try:
             self._caller.keep(Session.of(reply))
         except (KeyError, TypeError) as error:
             raise NotUnderstood(f"the response of {path} has no session") from error
-        user: dict[str, Any] = reply["user"]
-        return user
+        return cast(User, reply["user"])

@@ -97,15 +97,12 @@ class Http:
             sent.headers.update(caller.headers(request, sent.url.raw_path_qs))
             return await handler(sent)
 
-        query = urlencode(
-            {name: value for name, value in request.query.items() if value is not None}, quote_via=quote
-        )
-        url = f"{self._base_url}{caller.path(request.path)}" + (f"?{query}" if query else "")
+        url = URL(f"{self._base_url}{caller.path(request.path)}{_query(request.query)}", encoded=True)
         content_type = {"Content-Type": request.content_type} if request.content_type and request.body else {}
         try:
             response = await self._opened().request(
                 request.method,
-                URL(url, encoded=True),
+                url,
                 data=_data(request),
                 headers={**content_type, **request.headers},
                 timeout=ClientTimeout(
@@ -127,6 +124,10 @@ class Http:
         if self._session is None:
             self._session = ClientSession(cookie_jar=DummyCookieJar())
         return self._session
+
+
+def _query(parameters: Mapping[str, object]) -> str:
+    return f"?{urlencode(found, quote_via=quote)}" if (found := given(parameters)) else ""
 
 
 def _data(request: Request) -> bytes | AsyncIterable[bytes] | None:
@@ -174,18 +175,30 @@ def _seconds(header: str | None) -> float | None:
     return float(header) if header is not None and header.isascii() and header.isdecimal() else None
 
 
-async def read_json(response: ClientResponse) -> Any:
-    """Read a response and close it. An empty body is `{}`."""
+class Reply(dict[str, Any]):
+    """The JSON object of a response. A field that every response has, and this one lacks, is not understood."""
+
+    def __missing__(self, name: str) -> Any:
+        raise NotUnderstood(f"the response has no field {name!r}")
+
+
+async def read_json(response: ClientResponse) -> Reply:
+    """Read a response and close it. An empty body is an empty object."""
     async with response:
         try:
             body = await response.read()
         except (ClientError, TimeoutError, OSError) as error:
             raise lost(error) from error
     try:
-        return json.loads(body) if body.strip() else {}
-    except ValueError:
+        return Reply(json.loads(body) if body.strip() else {})
+    except (ValueError, TypeError):
         shown = body[:_SHOWN].decode(errors="replace")
-        raise NotUnderstood(f"the response is not JSON: {shown!r}", status=response.status) from None
+        raise NotUnderstood(f"the response is not a JSON object: {shown!r}", status=response.status) from None
+
+
+def given(parameters: Mapping[str, object]) -> dict[str, object]:
+    """Return the parameters that are not None, which means that they were not given."""
+    return {name: value for name, value in parameters.items() if value is not None}
 
 
 def encoded(body: object) -> bytes:

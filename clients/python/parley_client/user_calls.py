@@ -2,13 +2,15 @@
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
+from parley_client.areas import Images, Leaderboards, Mail, Predictions
 from parley_client.audio import Audio, AudioInput
 from parley_client.calls import Calls
-from parley_client.http import Request, encoded
+from parley_client.http import Request, encoded, given, segment
 from parley_client.streams import SILENCE_S
 from parley_client.turns import Speech, Turn
+from parley_client.types import Assessment, Asset, ConversationList, History, IpLocation, User
 
 _CONVERSATION = "/bp/ai/conversation"
 _ASSESSMENT_S = 120.0
@@ -18,6 +20,10 @@ _ASSESSMENT_S = 120.0
 class UserCalls:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
+        self.leaderboards = Leaderboards(calls)
+        self.mail = Mail(calls)
+        self.predictions = Predictions(calls)
+        self.images = Images(calls)
 
     def converse(
         self,
@@ -56,7 +62,7 @@ class UserCalls:
         request = Request(
             method="POST",
             path=_CONVERSATION,
-            body=_given(parameters),
+            body=encoded(given(parameters)),
             input=(text or "").encode() if recorded is None else recorded.texts,
             content_type="application/octet-stream",
             headers={"Idempotency-Key": idempotency_key or secrets.token_hex(16)},
@@ -86,14 +92,14 @@ class UserCalls:
         request = Request(
             method="POST",
             path="/bp/ai/audio/tts",
-            body=_given(parameters),
+            body=encoded(given(parameters)),
             headers={"Idempotency-Key": idempotency_key or secrets.token_hex(16)},
             timeout_s=None,
             silence_s=SILENCE_S,
         )
         return Speech(self._calls, request)
 
-    async def assess(self, audio: Audio, *, strategy: str, reference_text: str, **options: Any) -> dict[str, Any]:
+    async def assess(self, audio: Audio, *, strategy: str, reference_text: str, **options: Any) -> Assessment:
         """Assess the pronunciation of a text that is read aloud, and return the result.
 
         `audio` is 16 kHz mono 16-bit PCM, raw or as WAV, and is sent while it is recorded. `options` are
@@ -112,32 +118,40 @@ class UserCalls:
         )
         recorded.start(lambda: None)
         try:
-            result: dict[str, Any] = await self._calls.json(request)
+            return cast(Assessment, await self._calls.json(request))
         except Exception:
             if recorded.error is not None:
                 raise recorded.error from None
             raise
         finally:
             recorded.stop()
-        return result
 
     async def history(
         self, conversation_id: str, *, newest: int = -1, size: int = 10, record_id: int | None = None
-    ) -> dict[str, Any]:
-        """Return `{conversation, conversation_records}` with the records from `newest` back, newest first.
+    ) -> History:
+        """Return a conversation with the records from `newest` back, newest first.
 
         `newest` is a `record_id`; -1 is the last one. With `record_id`, it is only that record. There may be fewer
         than `size` records: continue with the last `record_id` minus 1.
         """
-        data: dict[str, Any] = (
-            await self._calls.get(
-                f"{_CONVERSATION}/query",
-                **{"conversation_id": conversation_id, "from": newest, "size": size, "record_id": record_id},
-            )
-        )["data"]
-        return data
+        query = {"conversation_id": conversation_id, "from": newest, "size": size, "record_id": record_id}
+        return cast(History, (await self._calls.get(f"{_CONVERSATION}/query", **query))["data"])
 
+    async def conversations(self, *, before: str | None = None, size: int | None = None) -> ConversationList:
+        """Return the user's conversations, newest first. `before` is the `next` of the page before."""
+        return cast(ConversationList, await self._calls.get("/bp/ai/conversations", before=before, size=size))
 
-def _given(parameters: Mapping[str, object]) -> bytes:
-    """Return a JSON object without the parameters that were not given."""
-    return encoded({name: value for name, value in parameters.items() if value is not None})
+    async def delete_conversation(self, conversation_id: str) -> None:
+        await self._calls.delete(f"{_CONVERSATION}/{segment(conversation_id)}")
+
+    async def user(self) -> User:
+        """Return the user, with the bound identities."""
+        return cast(User, (await self._calls.get("/bp/user/me"))["user"])
+
+    async def assets(self) -> list[Asset]:
+        """Return what the user owns: purchases, subscriptions, rewards."""
+        return cast(list[Asset], (await self._calls.get("/bp/asset"))["assets"])
+
+    async def ip_location(self) -> IpLocation:
+        """Return where the address of this client is."""
+        return cast(IpLocation, await self._calls.get("/bp/iplocation/ipv4"))
