@@ -116,8 +116,11 @@ function shown(error) {
   return { name, message, ...(errorType ? fields : { stack }) };
 }
 
-/** Bytes are `{"bytes": "<Base64>"}`. */
-const read = (_, value) => (typeof value?.bytes === "string" ? bytesOf(value.bytes) : value);
+/** Bytes are `{"bytes": "<Base64>"}`, and times `{"date": "<RFC 3339>"}`. */
+function read(_, value) {
+  if (typeof value?.bytes === "string") return bytesOf(value.bytes);
+  return typeof value?.date === "string" ? new Date(value.date) : value;
+}
 
 for await (const line of createInterface({ input: process.stdin })) {
   const { id, step, ...given } = JSON.parse(line, read);

@@ -3,10 +3,10 @@
 import pytest
 
 from tests.app.callers import ask, work_off, working
-from tests.app.sandbox_server import module_server, testbed
+from tests.clients.sandbox_server import module_server, testbed
 from tests.clients.typescript.conftest import Configure
 from tests.clients.typescript.program import ClientError, Program, sent
-from tests.running.servers import Server
+from tests.running.servers import SERVER_KEY, Server
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 
@@ -136,3 +136,19 @@ async def test_conversations_are_listed_and_deleted(user: Program, strategy: Con
     assert (listed["conversation_id"], listed["first_words"]) == (turn["conversationId"], "Hi there")
     await user.call("deleteConversation", listed["conversation_id"])
     assert (await user.call("conversations"))["conversations"] == []
+
+
+async def test_an_app_server_begins_payments_and_withdrawals(program: Program, server: Server) -> None:
+    await program.do("client", name="user", url=server.url)
+    await program.call("account.sendEmailCode", "eve@example.com", {"platform": "website"})
+    (mail,) = await mails(server, "eve@example.com")
+    code = next(word for word in mail["text"].split() if word.strip(".").isdecimal()).strip(".")
+    payee = await program.call("signIn", "email_code", {"email": "eve@example.com", "verify_code": code})
+    key = {"kid": "development", "alg": "HS256", "secret": SERVER_KEY}
+    await program.do("appServer", name="server", url=server.url, key=key, user=payee["uid"])
+    intent = await program.call("createPaymentIntent", 199, "usd", {"email": "eve@example.com"})
+    assert (intent["amount"], intent["status"]) == (199, "requires_payment_method")
+    assert (await program.call("paymentIntent", intent["id"]))["cardpay_payment_intent"]["id"] == intent["id"]
+    begun = await program.call("withdraw", "w-1", 12.3, {"startTime": {"date": "2026-01-01T00:00:00Z"}})
+    assert (begun["status"], begun["cash_num"]) == ("WITHDRAW_START", 12.3)
+    assert (await program.call("withdrawal", "w-1"))["withdraw_id"] == begun["withdraw_id"]

@@ -1,6 +1,6 @@
 // The client of an app server, which acts for the users of its app.
 
-import type { BatchReply, DetectReply, LoginReply, PublicSocialProfile, SignupReply } from "../api.js";
+import type { BatchReply, DetectReply, LoginReply, PublicSocialProfile, SignupReply, UserView } from "../api.js";
 import type { DeviceFields, SignInInfo, SignInPlatform, SignUpInfo, SignUpPlatform } from "../accounts/sign_in.js";
 import { BACKOFF, type Backoff } from "../http/backoff.js";
 import { get, send } from "../http/calls.js";
@@ -38,13 +38,21 @@ export class ServerClient {
     return new ServerUser(this.#callerOf((path) => serverPath(path, userId), userId));
   }
 
-  /** Sign in for a user. The session in the response is for the user's client. */
-  signIn<P extends SignInPlatform>(platform: P, info: SignInInfo<P>, fields: DeviceFields = {}): Promise<LoginReply> {
-    return send(this.#app, "POST", "/bp/server/user/login", { ...fields, [platform]: info });
+  /** Sign in a user, whose `session` can be given to the user's client. */
+  async signIn<P extends SignInPlatform>(
+    platform: P,
+    info: SignInInfo<P>,
+    fields: DeviceFields = {},
+  ): Promise<UserView> {
+    return (await send<LoginReply>(this.#app, "POST", "/bp/server/user/login", { ...fields, [platform]: info })).user;
   }
 
-  signUp<P extends SignUpPlatform>(platform: P, info: SignUpInfo<P>, fields: DeviceFields = {}): Promise<SignupReply> {
-    return send(this.#app, "POST", "/bp/server/user/signup", { ...fields, [platform]: info });
+  async signUp<P extends SignUpPlatform>(
+    platform: P,
+    info: SignUpInfo<P>,
+    fields: DeviceFields = {},
+  ): Promise<UserView> {
+    return (await send<SignupReply>(this.#app, "POST", "/bp/server/user/signup", { ...fields, [platform]: info })).user;
   }
 
   async emailExists(email: string): Promise<boolean> {

@@ -1,14 +1,15 @@
-// Verification of the events that a Parley server posts to a sink (https://www.standardwebhooks.com).
+// Verification of the events that a Parley server posts to a webhook of an app (https://www.standardwebhooks.com).
 
 import { base64, fromBase64, utf8 } from "../crypto/encodings.js";
 import { hmacSha256 } from "../crypto/sha256.js";
+import { ParleyError } from "../errors.js";
 import { joined } from "../streams/bytes.js";
 
 const TOLERANCE_S = 300;
 const PREFIX = "whsec_";
 
 /** An event of an app. It may arrive more than once, with the same `id`. */
-export interface SinkEvent {
+export interface WebhookEvent {
   /** Such as `account` or `purchase`. Programs must ignore names that they do not know. */
   event: string;
   id: string;
@@ -17,9 +18,13 @@ export interface SinkEvent {
   data: Record<string, unknown>;
 }
 
-/** The request is not from the Parley server, or is too old. */
-export class WebhookRefused extends Error {
+/** A call of a webhook that Parley has not made, or has made too long ago. */
+export class WebhookRefused extends ParleyError {
   override readonly name = "WebhookRefused";
+
+  constructor(message: string) {
+    super("webhook_refused", `webhook_refused: ${message}`);
+  }
 }
 
 export type WebhookHeaders = Headers | Record<string, string | string[] | undefined>;
@@ -34,19 +39,19 @@ export function verifyWebhook(
   body: Uint8Array | string,
   secrets: string | readonly string[],
   { nowS = Date.now() / 1000 }: { nowS?: number } = {},
-): SinkEvent {
+): WebhookEvent {
   const [id, time, signatures] = ["id", "timestamp", "signature"].map((name) => headerOf(headers, `webhook-${name}`));
-  if (!id || !time || !signatures) throw new WebhookRefused("the request has no signature");
-  if (!/^\d{1,12}$/.test(time) || Math.abs(nowS - Number(time)) > TOLERANCE_S) {
-    throw new WebhookRefused("the request is too old, or a clock is wrong");
+  if (!id || !time || !/^\d+$/.test(time)) throw new WebhookRefused("webhook-timestamp is missing or malformed");
+  if (Math.abs(nowS - Number(time)) > TOLERANCE_S) {
+    throw new WebhookRefused("webhook-timestamp is too far from the time of this machine");
   }
   const bytes = typeof body === "string" ? utf8(body) : body;
   const text = joined([utf8(`${id}.${time}.`), bytes]);
-  const given = signatures.split(" ");
+  const given = (signatures ?? "").split(" ");
   const expected = [secrets].flat().map((secret) => `v1,${base64(hmacSha256(keyOf(secret), text))}`);
   const proven = expected.map((right) => given.map((one) => isEqual(right, one)).includes(true)).includes(true);
-  if (!proven) throw new WebhookRefused("the signature is wrong");
-  return JSON.parse(new TextDecoder().decode(bytes)) as SinkEvent;
+  if (!proven) throw new WebhookRefused("webhook-signature is missing or wrong");
+  return JSON.parse(new TextDecoder().decode(bytes)) as WebhookEvent;
 }
 
 function keyOf(secret: string): Uint8Array {
