@@ -17,6 +17,8 @@ from tests.running.servers import Server
 from vendors.sandbox.server import Running, listening
 
 CLIENT = ROOT / "clients" / "typescript"
+PROMPT = {"firstMs": 10, "longestMs": 50}
+"""Tests need not wait as long as clients, which share a server with many others."""
 _BUILD_S = 150
 
 
@@ -91,7 +93,7 @@ async def strategy(configure: Configure, vendor: Vendor) -> Configure:
 @pytest.fixture
 async def behind_proxy(program: Program, proxy: UnreliableProxy) -> Program:
     """The program, with a user who is signed in through the proxy."""
-    await program.do("client", name="user", url=proxy.url)
+    await program.do("client", name="user", url=proxy.url, options={"backoff": PROMPT})
     await program.call("signIn", "device", {"id": "phone"})
     return program
 

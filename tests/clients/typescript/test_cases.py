@@ -6,10 +6,8 @@ import pytest
 
 from tests.clients.cases import cases, named
 from tests.clients.scripted_server import scripted_server
+from tests.clients.typescript.conftest import PROMPT
 from tests.clients.typescript.program import ClientError, Program
-
-PROMPT = {"firstMs": 10, "longestMs": 50}
-"""Tests need not wait as long as clients, which share a server with many others."""
 
 
 async def test_signatures_are_those_of_the_cases(program: Program) -> None:
