@@ -1,6 +1,8 @@
 """A client of Parley servers.
 
 `ParleyClient` is for apps: it signs in a user, converses by text or voice, and calls the other endpoints.
+`ServerClient` is for the server of an app, which acts for any user, and `verify_webhook` for the events that it
+receives.
 
 - **A stream survives its connection.** `streams.py` resumes it where it was cut, checks that no id is missing, and
   compares the digest of `end`; whoever iterates over a turn sees neither a cut nor a repeated event.
@@ -29,9 +31,12 @@ from parley_client.events import (
     Viseme,
     Visemes,
 )
+from parley_client.server import ServerClient, ServerUser
+from parley_client.server_tokens import ServerKey, server_token
 from parley_client.session import FileStore, Session, SessionStore
 from parley_client.signatures import sign
 from parley_client.turns import EventStream, Speech, Turn
+from parley_client.webhooks import WebhookEvent, WebhookRefused, verify_webhook
 
 __all__ = [
     "AudioBegins",
@@ -50,6 +55,9 @@ __all__ = [
     "ParleyClient",
     "ParleyError",
     "Restart",
+    "ServerClient",
+    "ServerKey",
+    "ServerUser",
     "Session",
     "SessionStore",
     "Speech",
@@ -60,5 +68,9 @@ __all__ = [
     "UserInput",
     "Viseme",
     "Visemes",
+    "WebhookEvent",
+    "WebhookRefused",
+    "server_token",
     "sign",
+    "verify_webhook",
 ]

@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from parley_client import ParleyClient, ParleyError
-from tests.app.callers import ask, work_off, working
+from tests.app.callers import working
 from tests.clients.cases import SIGN_KEY
 from tests.clients.conftest import configure
+from tests.clients.mails import code_sent, mails
 from tests.clients.python.conftest import PROMPT
 from tests.clients.sandbox_server import module_server, testbed
 from tests.running.servers import Server
@@ -69,20 +70,6 @@ async def person(server: Server) -> AsyncIterator[ParleyClient]:
         yield opened
 
 
-async def mails(server: Server, address: str) -> list[dict]:
-    """Return the emails to an address once one has arrived."""
-    found: list[dict] = []
-
-    async def arrived() -> bool:
-        headers = {"Accept": "application/json"}
-        _, found[:] = await ask(server, "GET", "/dev/mail", params={"to": address}, headers=headers)
-        return bool(found)
-
-    await work_off(server.services)
-    await until(arrived)
-    return found
-
-
 async def test_an_email_is_sent(person: ParleyClient, server: Server) -> None:
     await person.mail.send("welcome", custom_variables={"name": "Ada"})
     assert any("Ada" in str(mail) for mail in await mails(server, "ada@example.com"))
@@ -122,8 +109,7 @@ async def test_an_account_has_a_password_identities_and_sessions(person: ParleyC
 async def test_a_code_signs_in(server: Server) -> None:
     async with ParleyClient(server.url, sign_key=SIGN_KEY) as client:
         await client.account.send_email_code("eve@example.com", platform="website")
-        (mail,) = await mails(server, "eve@example.com")
-        code = next(word for word in mail["text"].split() if word.strip(".").isdecimal()).strip(".")
+        code = await code_sent(server, "eve@example.com")
         user = await client.sign_in("email_code", {"email": "eve@example.com", "verify_code": code})
     assert user["is_new_user"]
 

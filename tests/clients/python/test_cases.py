@@ -1,14 +1,19 @@
 """The cases that both clients share."""
 
+from contextlib import nullcontext
+
+import jwt
 import pytest
 
 from app.http.callers import signatures
-from parley_client import StreamDigest, sign
+from parley_client import ServerKey, StreamDigest, WebhookRefused, server_token, sign, verify_webhook
 from parley_client.digest import Digest
 from parley_client.events import Event, read_event
 from parley_client.sse import SseEvent, SseParser
 from streams.wire.codec import dumps
 from tests.clients.cases import cases, named
+
+UNTIMED = {"verify_exp": False, "verify_aud": False}
 
 
 @pytest.mark.parametrize("case", **named(cases("signatures")["requests"]))
@@ -41,3 +46,21 @@ def test_a_digest_covers_all_text_and_audio(case: dict) -> None:
         assert isinstance(event, Event)
         digest.add(event)
     assert digest.value() == StreamDigest(**case["digest"])
+
+
+@pytest.mark.parametrize("case", **named(cases("signatures")["server_tokens"]))
+def test_a_server_token_has_the_claims_of_the_case(case: dict) -> None:
+    key = ServerKey(case["kid"], case["alg"], case["key"])
+    optional = {name: case[name] for name in ("user_id", "scope", "audience") if name in case}
+    made = server_token(
+        key, case["app_id"], lifetime_s=case["lifetime_s"], now=case["now"], jti=case["jti"], **optional
+    )
+    assert jwt.get_unverified_header(made) == case["header"]
+    assert jwt.decode(made, case["key"], algorithms=[case["alg"]], options=UNTIMED) == case["claims"]
+
+
+@pytest.mark.parametrize("case", **named(cases("signatures")["webhooks"]))
+def test_a_webhook_is_accepted_only_if_parley_has_called_it(case: dict) -> None:
+    with nullcontext() if case["valid"] else pytest.raises(WebhookRefused):
+        event = verify_webhook(case["headers"], case["body"].encode(), case["secrets"], now=case["now"])
+        assert event["event"] == "account"

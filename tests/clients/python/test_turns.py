@@ -3,7 +3,17 @@
 import pytest
 
 from parley_client import End, Paragraph, ParleyClient, ParleyError, Start, TextChunk, UserInput
+from tests.app.ai.conftest import sandbox
+from tests.app.ai.speech.ears import ears
+from tests.clients.cases import SIGN_KEY
+from tests.clients.python.conftest import PROMPT
 from tests.peers.vendor import Vendor
+from tests.running.servers import Server
+from tests.streams.audio.pcm_samples import tone
+from vendors.sandbox.faults import key_of
+from vendors.sandbox.server import Running
+
+__all__ = ["sandbox"]
 
 
 async def test_a_turn_is_an_iterator_of_typed_events(client: ParleyClient, strategy, vendor: Vendor) -> None:
@@ -51,6 +61,26 @@ async def test_a_request_that_is_refused_has_no_stream(client: ParleyClient) -> 
     assert (refused.value.error_type, refused.value.status) == ("item_not_found", 404)
     assert turn.stream_id is None
     await turn.interrupt()
+
+
+@pytest.mark.parametrize("given", [{"text": "Hello"}, {"audio": tone(0.5)}], ids=["text", "audio"])
+async def test_a_session_that_ended_in_mid_use_is_renewed_and_the_turn_answered_once(
+    client: ParleyClient, server: Server, sandbox: Running, given: dict
+) -> None:
+    async def sign_in(expired: ParleyClient) -> None:
+        await expired.sign_in("device", {"id": "a device of the tests"})
+
+    await ears(server, sandbox, "one", key=key_of(text="Hello"))
+    ended = client.session
+    await client.sign_out()
+    async with ParleyClient(
+        server.url, sign_key=SIGN_KEY, session=ended, on_session_expired=sign_in, backoff=PROMPT
+    ) as renewed:
+        turn = renewed.converse(strategies=["one"], language_code="en-US", **given)
+        assert (await turn.finish()).record_id == 1
+        assert renewed.session != ended
+    assert turn.user_input == "Hello"
+    assert len([call for call in sandbox.bill.since() if call.stage == "llm"]) == 1
 
 
 async def test_whoever_leaves_early_leaves_no_connection(client: ParleyClient, strategy, vendor: Vendor) -> None:

@@ -1,0 +1,94 @@
+"""The package as apps get it: built, installed into an empty project, and used as its README says."""
+
+import ast
+import asyncio
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+from tests.clients.cases import SIGN_KEY
+from tests.running.servers import Server
+
+SOURCE = Path(__file__).parents[3] / "clients/python"
+IMPORTED = {"aiohttp", "jwt", "yarl"}
+"""aiohttp requires yarl."""
+README_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    shutil.copytree(SOURCE, folder / "source", ignore=shutil.ignore_patterns("*.egg-info", "build", "__pycache__"))
+    uv = Path(sys.executable).with_name("uv")
+    build = ["build", "--quiet", "--wheel", "--offline", "--no-build-isolation", "--python", sys.executable]
+    subprocess.run([uv, *build, "--out-dir", folder, folder / "source"], check=True)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An interpreter with the wheel and, from this environment, other packages, but not the server's."""
+    project = tmp_path_factory.mktemp("project")
+    venv.create(project / ".venv", symlinks=True)
+    interpreter = project / ".venv/bin/python"
+    installed = Path(sysconfig.get_path("purelib", vars={"base": str(project / ".venv")}))
+    ZipFile(wheel).extractall(installed)
+    (installed / "others.pth").write_text(sysconfig.get_path("purelib"))
+    return interpreter
+
+
+def test_the_wheel_is_typed_and_needs_two_packages(wheel: Path) -> None:
+    with ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (metadata,) = [name for name in names if name.endswith("/METADATA")]
+        lines = archive.read(metadata).decode().splitlines()
+    assert "parley_client/py.typed" in names
+    assert {name.partition("/")[0].partition("-")[0] for name in names} == {"parley_client"}
+    required = [line.removeprefix("Requires-Dist: ") for line in lines if line.startswith("Requires-Dist: ")]
+    assert [re.split("[>=]", name)[0] for name in required] == ["aiohttp", "pyjwt[crypto]"]
+    assert "Requires-Python: >=3.11" in lines
+    assert [name for name in names if name.endswith("LICENSE")]
+
+
+def test_the_package_imports_nothing_that_it_does_not_require() -> None:
+    found = set()
+    for path in (SOURCE / "parley_client").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                found.add((node.module or "").partition(".")[0])
+    assert found - sys.stdlib_module_names - {"parley_client"} == IMPORTED
+
+
+async def test_the_example_of_the_readme_runs_in_an_empty_project(server: Server, strategy, python: Path) -> None:
+    await strategy("scripted", "say:I am the answer")
+    example, *_ = README_BLOCK.findall((SOURCE / "README.md").read_text())
+    project = python.parents[2]
+    (project / "main.py").write_text(example)
+    running = await asyncio.create_subprocess_exec(
+        python, "-W", "error", "main.py", cwd=project, env={"URL": server.url, "APP_SIGN_KEY": SIGN_KEY},
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    output, errors = await running.communicate()
+    assert (running.returncode, errors.decode()) == (0, "")
+    assert re.fullmatch(r"I am the answer\nconversation [0-9a-f]{32}\n", output.decode())
+
+
+async def test_the_server_is_not_in_the_project(python: Path) -> None:
+    code = "import parley_client, importlib.util; print(parley_client.__file__, importlib.util.find_spec('app'))"
+    running = await asyncio.create_subprocess_exec(
+        python, "-c", code, cwd=python.parents[2], env={}, stdout=asyncio.subprocess.PIPE
+    )
+    output, _ = await running.communicate()
+    path, found = output.decode().split()
+    assert Path(path).is_relative_to(python.parents[2])
+    assert found == "None"
