@@ -2,7 +2,7 @@
 
 import { createInterface } from "node:readline";
 import * as parley from "../../../clients/typescript/dist/index.js";
-import { ServerClient, verifyWebhook } from "../../../clients/typescript/dist/server/index.js";
+import { ServerClient, serverToken, verifyWebhook } from "../../../clients/typescript/dist/server/index.js";
 import { Digest } from "../../../clients/typescript/dist/streams/digest.js";
 
 const clients = new Map();
@@ -50,8 +50,12 @@ const STEPS = {
     clients.set("user", server.user(user));
   },
 
-  webhook({ headers, body, secrets }) {
-    return verifyWebhook(headers, body, secrets);
+  token({ kid, alg, key, app_id, now, lifetime_s, user_id, ...options }) {
+    return serverToken({ kid, alg, key }, app_id, { ...options, nowS: now, lifetimeS: lifetime_s, userId: user_id });
+  },
+
+  webhook({ headers, body, secrets, now }) {
+    return verifyWebhook(headers, body, secrets, { nowS: now });
   },
 
   /** Call a method of a client, such as `wallet.createOrder`. */

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.app.callers import ask, work_off, working
+from tests.app.callers import working
+from tests.clients.mails import code_sent, mails
 from tests.clients.sandbox_server import module_server, testbed
 from tests.clients.typescript.conftest import Configure
 from tests.clients.typescript.program import ClientError, Program, sent
@@ -51,20 +52,6 @@ async def test_a_score_has_a_rank(user: Program) -> None:
     board = await user.call("leaderboards.query", "weekly", {"last": 5, "around": 1})
     assert (board["self_rank"], board["rank_data"][0]["score"]) == (1, 12.5)
     assert board["rank_data"][0]["extra"] == {"level": 3}
-
-
-async def mails(server: Server, address: str) -> list[dict]:
-    """Return the emails to an address once one has arrived."""
-    found: list[dict] = []
-
-    async def arrived() -> bool:
-        headers = {"Accept": "application/json"}
-        _, found[:] = await ask(server, "GET", "/dev/mail", params={"to": address}, headers=headers)
-        return bool(found)
-
-    await work_off(server.services)
-    await until(arrived)
-    return found
 
 
 async def test_an_account_has_a_password_identities_sessions_and_emails(program: Program, server: Server) -> None:
@@ -141,10 +128,9 @@ async def test_conversations_are_listed_and_deleted(user: Program, strategy: Con
 async def test_an_app_server_begins_payments_and_withdrawals(program: Program, server: Server) -> None:
     await program.do("client", name="user", url=server.url)
     await program.call("account.sendEmailCode", "eve@example.com", {"platform": "website"})
-    (mail,) = await mails(server, "eve@example.com")
-    code = next(word for word in mail["text"].split() if word.strip(".").isdecimal()).strip(".")
+    code = await code_sent(server, "eve@example.com")
     payee = await program.call("signIn", "email_code", {"email": "eve@example.com", "verify_code": code})
-    key = {"kid": "development", "alg": "HS256", "secret": SERVER_KEY}
+    key = {"kid": "development", "alg": "HS256", "key": SERVER_KEY}
     await program.do("appServer", name="server", url=server.url, key=key, user=payee["uid"])
     intent = await program.call("createPaymentIntent", 199, "usd", {"email": "eve@example.com"})
     assert (intent["amount"], intent["status"]) == (199, "requires_payment_method")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import jwt
 import pytest
 
 from tests.clients.cases import cases, named
@@ -14,6 +15,27 @@ async def test_signatures_are_those_of_the_cases(program: Program) -> None:
     for case in cases("signatures")["requests"]:
         fields = {name: case[name] for name in ("key", "t", "nonce", "method", "target", "body")}
         assert await program.do("sign", **fields) == case["header"], case["name"]
+
+
+async def test_server_tokens_have_the_claims_of_the_cases(program: Program) -> None:
+    for case in cases("signatures")["server_tokens"]:
+        given = {name: value for name, value in case.items() if name not in {"name", "header", "claims"}}
+        made = await program.do("token", **given)
+        assert jwt.get_unverified_header(made) == case["header"], case["name"]
+        unchecked = {"verify_exp": False, "verify_iat": False, "verify_aud": False}
+        claims = jwt.decode(made, case["key"], algorithms=[case["alg"]], options=unchecked)
+        assert claims == case["claims"], case["name"]
+
+
+async def test_webhooks_are_accepted_only_if_parley_has_called_them(program: Program) -> None:
+    for case in cases("signatures")["webhooks"]:
+        given = {name: case[name] for name in ("headers", "body", "secrets", "now")}
+        if case["valid"]:
+            assert (await program.do("webhook", **given))["event"] == "account", case["name"]
+            continue
+        with pytest.raises(ClientError) as refused:
+            await program.do("webhook", **given)
+        assert refused.value.error["name"] == "WebhookRefused", case["name"]
 
 
 async def test_events_are_read_from_bytes(program: Program) -> None:

@@ -27,7 +27,7 @@ for await (const event of turn) {
 }
 export const quantity: number = (await client.assets())[0]!.quantity;
 export const wait = (error: ParleyError): number | null => error.retryAfter;
-const server = new ServerClient("http://127.0.0.1:8080", "default", { kid: "a", alg: "HS256", secret: "s" });
+const server = new ServerClient("http://127.0.0.1:8080", "default", { kid: "a", alg: "HS256", key: "s" });
 await server.user(uid).withdraw("w-1", 10, { startTime: new Date() });
 verifyWebhook(new Headers(), "{}", ["whsec_AAAA"]).data;
 // @ts-expect-error: there is no such platform

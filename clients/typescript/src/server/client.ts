@@ -28,7 +28,7 @@ export class ServerClient {
   constructor(baseUrl: string, appId: string, key: ServerKey, options: ServerOptions = {}) {
     const { audience } = options;
     this.#transport = new Transport(baseUrl, appId, options.fetch);
-    this.#token = (userId) => serverToken(key, { appId, userId, ...(audience !== undefined && { audience }) });
+    this.#token = (userId) => serverToken(key, appId, { userId, ...(audience !== undefined && { audience }) });
     this.#backoff = { ...BACKOFF, ...options.backoff };
     this.#app = this.#callerOf((path) => path, null);
   }
