@@ -75,7 +75,10 @@ export class User {
   }
 
   /** Return a conversation with the records from `newest` back, newest first. */
-  async history(conversationId: string, { newest = -1, size = 10, recordId }: HistoryOptions = {}): Promise<HistoryData> {
+  async history(
+    conversationId: string,
+    { newest = -1, size = 10, recordId }: HistoryOptions = {},
+  ): Promise<HistoryData> {
     const query = { conversation_id: conversationId, from: newest, size, record_id: recordId };
     return (await get<History>(this.caller, `${CONVERSATION}/query`, query)).data;
   }

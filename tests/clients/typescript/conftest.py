@@ -20,6 +20,7 @@ CLIENT = ROOT / "clients" / "typescript"
 PROMPT = {"firstMs": 10, "longestMs": 50}
 """Tests need not wait as long as clients, which share a server with many others."""
 _BUILD_S = 150
+_NODE_MAJOR = 20
 
 
 @pytest.fixture(scope="session")
@@ -28,12 +29,24 @@ def built() -> None:
     commands = {name: shutil.which(name) for name in ("node", "npm", "make")}
     if missing := [name for name, path in commands.items() if path is None]:
         pytest.skip(f"{missing[0]} is not installed, so the TypeScript client cannot be built and run")
+    version = run(commands["node"], "--version")[1].strip()
+    if int(version.removeprefix("v").partition(".")[0]) < _NODE_MAJOR:
+        pytest.skip(f"Node {version} is too old for the TypeScript client")
     with (CLIENT / "package.json").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # Another worker may build it.
-        made = subprocess.run(
-            [commands["make"], "clients"], cwd=ROOT, capture_output=True, timeout=_BUILD_S, check=False
-        )
-    assert made.returncode == 0, (made.stdout + made.stderr).decode()
+        fetched, output = run(commands["make"], "clients/typescript/node_modules/.package-lock.json")
+        if not fetched:
+            pytest.skip(f"the compiler of the TypeScript client cannot be fetched: {output[-200:]}")
+        succeeded, output = run(commands["make"], "clients")
+    assert succeeded, output
+
+
+def run(*command: str | None) -> tuple[bool, str]:
+    """Run a command. Return whether it has succeeded, and its output."""
+    done = subprocess.run(
+        [part for part in command if part], cwd=ROOT, capture_output=True, timeout=_BUILD_S, check=False, text=True
+    )
+    return done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.fixture

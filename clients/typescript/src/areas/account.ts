@@ -38,7 +38,10 @@ export class Account {
   ) {}
 
   /** Send the code for `signIn("email_code", …)`, or for a sign-up. */
-  sendEmailCode(email: string, { platform, type = "login_email", customVariables = {} }: EmailCodeOptions): Promise<void> {
+  sendEmailCode(
+    email: string,
+    { platform, type = "login_email", customVariables = {} }: EmailCodeOptions,
+  ): Promise<void> {
     const body = { email, platform, type, custom_variables: customVariables };
     return send(this.signedOut, "POST", "/bp/user/send_email_verify_code", body);
   }

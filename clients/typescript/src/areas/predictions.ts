@@ -18,7 +18,11 @@ export class Predictions {
     return send(this.caller, "POST", "/bp/ai/prediction", body, { timeoutS: PREDICTION_S });
   }
 
-  /** Begin a prediction, to be read with its `id`. `data` goes to the host: `input`, and without a `model` the `version`. */
+  /**
+   * Begin a prediction, to be read with its `id`.
+   *
+   * `data` goes to the host: `input`, and without a `model` the `version`.
+   */
   begin(strategy: string, data: Record<string, unknown>, { model }: { model?: string } = {}): Promise<AsyncReply> {
     const body = { strategy, module: model === undefined ? "prediction" : "model", model, data };
     return sendOnce(this.caller, "POST", "/bp/ai/async/modelhub", body);

@@ -27,7 +27,8 @@ export class Wallet {
 
   /** Take the payment that the user has approved. */
   async captureOrder(orderId: string): Promise<WalletOrderView> {
-    return (await sendOnce<OrderReply>(this.caller, "POST", `${ORDERS}/capture`, { order_id: orderId })).walletpay_order;
+    const body = { order_id: orderId };
+    return (await sendOnce<OrderReply>(this.caller, "POST", `${ORDERS}/capture`, body)).walletpay_order;
   }
 
   /** Return an order as the platform has it, and grant what it has paid for. */

@@ -43,7 +43,13 @@ export function get<T>(caller: Caller, path: string, query: ApiRequest["query"] 
 type Method = "POST" | "PUT" | "DELETE";
 
 /** Send a request, with a body of JSON if one is given. */
-export function send<T>(caller: Caller, method: Method, path: string, json?: unknown, options?: CallOptions): Promise<T> {
+export function send<T>(
+  caller: Caller,
+  method: Method,
+  path: string,
+  json?: unknown,
+  options?: CallOptions,
+): Promise<T> {
   return call<T>(caller, { method, path, ...(json !== undefined && { body: jsonBody(json) }) }, options);
 }
 

@@ -37,7 +37,11 @@ export class ServerUser extends User {
     await send(this.#caller, "POST", `${ME}/account/record_activity`, undefined, { repeatable: true });
   }
 
-  /** Begin a payment by card. The app completes it with the `client_secret`. `amount` is in minor units, such as cents. */
+  /**
+   * Begin a payment by card. The app completes it with the `client_secret`.
+   *
+   * `amount` is in minor units, such as cents.
+   */
   async createPaymentIntent(
     amount: number,
     currency: string,

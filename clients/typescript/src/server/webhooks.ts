@@ -32,7 +32,8 @@ export type WebhookHeaders = Headers | Record<string, string | string[] | undefi
 /**
  * Return the event in a request. Throws `WebhookRefused` if it was not signed with one of the secrets.
  *
- * `body` are the bytes exactly as they have arrived. `secrets` begin with `whsec_`: while one replaces another, give both.
+ * `body` are the bytes exactly as they have arrived. `secrets` begin with `whsec_`. While one replaces another, give
+ * both.
  */
 export function verifyWebhook(
   headers: WebhookHeaders,

@@ -72,7 +72,7 @@ export async function* encodedText(source: Pieces<string>): AsyncGenerator<Uint8
   }
 }
 
-/** Yield audio as one text in Base64, of which each piece is encoded by itself: pieces are cut at multiples of 3 bytes. */
+/** Yield audio as one text in Base64. Each piece is encoded by itself, so pieces are cut at multiples of 3 bytes. */
 export async function* encodedAudio(source: Pieces<Uint8Array>): AsyncGenerator<Uint8Array> {
   let rest = new Uint8Array() as Uint8Array;
   for await (const piece of source instanceof Uint8Array ? [source] : source) {
