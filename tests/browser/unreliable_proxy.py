@@ -20,10 +20,13 @@ class UnreliableProxy:
     """Bytes from the server to replace, and their replacement of the same length."""
     down: bool = False
     """Whether new connections are refused."""
+    refused: int = 0
+    """The number of connections that were refused."""
     _writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     async def connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self.down:
+            self.refused += 1
             writer.transport.abort()
             return
         server_reader, server_writer = await asyncio.open_connection(self.target.host, self.target.port)

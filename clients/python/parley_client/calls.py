@@ -31,21 +31,25 @@ class Calls:
                 raise
         return await self._http.open(request, self._caller)
 
-    async def json(self, request: Request) -> Reply:
-        """Send a request and return the JSON of its response. Raises `ParleyError`."""
+    async def json(self, request: Request, *, tries: float = _TRIES, within_s: float | None = None) -> Reply:
+        """Send a request and return the JSON of its response. Raises `ParleyError`.
+
+        A repeatable request is sent up to `tries` times `within_s`, by default `Backoff.begin_s`.
+        """
         loop = asyncio.get_running_loop()
         attempts = Attempts(self.backoff)
-        for left in reversed(range(_TRIES)):
+        limit_s = self.backoff.begin_s if within_s is None else within_s
+        while True:
+            tries -= 1
             try:
                 return await read_json(await self.open(request))
             except ParleyError as error:
-                if not (left and request.repeatable and error.retryable):
+                if not (tries and request.repeatable and error.retryable):
                     raise
-                delay = attempts.delay_s(loop.time(), within_s=self.backoff.begin_s, retry_after=error.retry_after)
+                delay = attempts.delay_s(loop.time(), within_s=limit_s, retry_after=error.retry_after)
                 if delay is None:
                     raise
             await asyncio.sleep(delay)
-        raise AssertionError("the last attempt returns or raises")
 
     async def get(self, path: str, **query: object) -> Reply:
         return await self.json(Request(method="GET", path=path, query=query, repeatable=True))

@@ -15,6 +15,7 @@ from aiohttp import (
     ClientTimeout,
     DummyCookieJar,
     InvalidURL,
+    TCPConnector,
 )
 from yarl import URL
 
@@ -121,8 +122,9 @@ class Http:
             raise lost(error) from error
 
     def _opened(self) -> ClientSession:
+        """Return the session. It limits no connections, because each stream keeps one while it runs."""
         if self._session is None:
-            self._session = ClientSession(cookie_jar=DummyCookieJar())
+            self._session = ClientSession(cookie_jar=DummyCookieJar(), connector=TCPConnector(limit=0))
         return self._session
 
 

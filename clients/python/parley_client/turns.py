@@ -1,5 +1,6 @@
 """Streams as apps see them: a turn of a conversation, and text to speech."""
 
+import math
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Self
@@ -77,7 +78,9 @@ class EventStream:
         path = f"/bp/ai/stream/{segment(self.stream_id)}"
         try:
             await self._calls.json(
-                Request(method="DELETE", path=path, query={"heard_ms": heard_ms}, repeatable=True)
+                Request(method="DELETE", path=path, query={"heard_ms": heard_ms}, repeatable=True),
+                tries=math.inf,
+                within_s=self._calls.backoff.resume_s,
             )
         except ParleyError as error:
             if error.status != _NOT_FOUND:  # It has ended too long ago to be cancelled.

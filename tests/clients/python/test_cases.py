@@ -38,6 +38,16 @@ def test_events_are_read_from_bytes(case: dict) -> None:
     assert [[event.id, event.name, event.data] for event in seen] == case["events"]
 
 
+@pytest.mark.parametrize("case", **named(cases("sse")))
+def test_events_are_the_same_however_the_bytes_are_cut(case: dict) -> None:
+    sent = "".join(case["pieces"]).encode("latin-1")
+    for size in range(1, len(sent) + 1):
+        parser = SseParser()
+        cut = [sent[begin : begin + size] for begin in range(0, len(sent), size)]
+        seen = [event for piece in cut for event in parser.feed(piece)]
+        assert [[event.id, event.name, event.data] for event in seen] == case["events"], size
+
+
 @pytest.mark.parametrize("case", **named(cases("digests")))
 def test_a_digest_covers_all_text_and_audio(case: dict) -> None:
     digest = Digest()

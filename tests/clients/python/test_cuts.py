@@ -6,6 +6,7 @@ import pytest
 from yarl import URL
 
 from parley_client import Backoff, ConnectionLost, DigestMismatch, ParleyClient, ParleyError, TextChunk
+from streams.tasks import background
 from tests.app.ai.conftest import other
 from tests.browser.unreliable_proxy import UnreliableProxy, proxy_to
 from tests.clients.cases import SIGN_KEY, cases, named
@@ -14,6 +15,7 @@ from tests.clients.python.conftest import PROMPT
 from tests.clients.scripted_server import scripted_server
 from tests.peers.vendor import Vendor
 from tests.running.servers import Server
+from tests.waiting import until
 
 __all__ = ["other"]
 
@@ -70,6 +72,24 @@ async def test_a_request_that_lost_its_response_is_answered_once(
     turn = cut_client.converse(strategies=["one"], text="Hello", language_code="en-US")
     assert (await turn.finish()).record_id == 1
     assert (turn.text, proxy.cuts, len(vendor.calls)) == ("Hello there", [], 1)
+
+
+async def test_an_interruption_that_lost_its_connection_is_repeated(
+    cut_client: ParleyClient, proxy: UnreliableProxy, strategy, vendor: Vendor
+) -> None:
+    await strategy("one", "slow:Once upon a time")
+    turn = cut_client.converse(strategies=["one"], text="a story", language_code="en-US")
+    events = aiter(turn)
+    await anext(events)
+    proxy.down = True
+    proxy.cut()
+    async with background(turn.interrupt()) as interruption:
+        await until(lambda: proxy.refused > 5)
+        proxy.down = False
+        await interruption
+    rest = [event async for event in events]
+    assert turn.end is rest[-1]
+    assert turn.end.finish_reason == "canceled"
 
 
 async def test_text_that_was_altered_on_its_way_is_found(

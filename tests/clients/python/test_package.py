@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import dataclasses
 import re
 import shutil
 import subprocess
@@ -13,6 +14,8 @@ from zipfile import ZipFile
 
 import pytest
 
+import parley_client
+from parley_client import events
 from tests.clients.cases import SIGN_KEY
 from tests.running.servers import Server
 
@@ -67,6 +70,16 @@ def test_the_package_imports_nothing_that_it_does_not_require() -> None:
             elif isinstance(node, ast.ImportFrom):
                 found.add((node.module or "").partition(".")[0])
     assert found - sys.stdlib_module_names - {"parley_client"} == IMPORTED
+
+
+def test_the_readme_lists_all_events_with_their_fields() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", (SOURCE / "README.md").read_text(), re.MULTILINE)
+    listed = {name: set(re.findall(r"`(\w+)`", text)) for name, text in rows}
+    kinds = {kind.__name__: kind for kind in events.Event.__subclasses__()}
+    assert listed.keys() == kinds.keys() <= set(parley_client.__all__)
+    for name, kind in kinds.items():
+        own = {field.name for field in dataclasses.fields(kind)} - {"id", "timestamp"}
+        assert listed[name] <= own | {"offset_ms"}, name
 
 
 async def test_the_example_of_the_readme_runs_in_an_empty_project(server: Server, strategy, python: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from aiohttp import ClientSession
 
 from parley_client import AudioBegins, AudioChunk, ParleyClient, ParleyError, Start
+from streams.audio.durations import duration_s
 from tests.app.ai.conftest import sandbox
 from tests.app.ai.pronunciation.assessments import REFERENCE, assessment_accounts
 from tests.app.ai.sandbox_accounts import account, chat
@@ -22,6 +23,7 @@ from vendors.sandbox.server import Running
 
 __all__ = ["sandbox"]
 
+HEARD_S = 1.5
 HEARD = "What is the capital of Japan?"
 
 
@@ -102,11 +104,13 @@ async def test_an_interrupted_answer_keeps_what_was_heard(
     answer = "The first sentence is here. " * 40
     await chat(server, sandbox, "one", "vendor_b_llm", key_of(text=answer, pace_ms=5), speech="voice")
     turn = client.converse(strategies=["one"], text="Tell me a story", language_code="en-US")
-    names = []
+    names, audio = [], b""
     async for event in turn:
         names.append(type(event))
-        if isinstance(event, AudioChunk) and AudioChunk not in names[:-1]:
-            await turn.interrupt(heard_ms=1_500)
+        if isinstance(event, AudioChunk) and (duration_s(audio, "audio/mpeg") or 0) < HEARD_S:
+            audio += event.audio
+            if (duration_s(audio, "audio/mpeg") or 0) >= HEARD_S:
+                await turn.interrupt(heard_ms=round(HEARD_S * 1000))
     assert turn.end is not None
     assert turn.end.finish_reason == "canceled"
     assert names.index(AudioBegins) + 1 == names.index(AudioChunk)

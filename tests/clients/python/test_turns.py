@@ -2,7 +2,9 @@
 
 import pytest
 
+from actors.runtime.context import Owner
 from parley_client import End, Paragraph, ParleyClient, ParleyError, Start, TextChunk, UserInput
+from streams.tasks import background
 from tests.app.ai.conftest import sandbox
 from tests.app.ai.speech.ears import ears
 from tests.clients.cases import SIGN_KEY
@@ -10,6 +12,7 @@ from tests.clients.python.conftest import PROMPT
 from tests.peers.vendor import Vendor
 from tests.running.servers import Server
 from tests.streams.audio.pcm_samples import tone
+from tests.waiting import until
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 
@@ -83,13 +86,36 @@ async def test_a_session_that_ended_in_mid_use_is_renewed_and_the_turn_answered_
     assert len([call for call in sandbox.bill.since() if call.stage == "llm"]) == 1
 
 
-async def test_whoever_leaves_early_leaves_no_connection(client: ParleyClient, strategy, vendor: Vendor) -> None:
+async def test_a_task_that_is_cancelled_leaves_no_connection(
+    client: ParleyClient, strategy, vendor: Vendor
+) -> None:
     await strategy("one", "slow:Once upon a time")
-    async with client.converse(strategies=["one"], text="a story", language_code="en-US") as turn:
-        async for event in turn:
-            if isinstance(event, TextChunk):
+    turn = client.converse(strategies=["one"], text="a story", language_code="en-US")
+    async with background(turn.finish()):
+        await vendor.begun.wait()
+        await until(lambda: turn.text)
+    await turn.interrupt()
+    assert vendor.closed == ["slow:Once upon a time"]
+    assert turn.end is None
+
+
+@pytest.mark.parametrize("way", ["break", "leave"])
+async def test_whoever_leaves_early_leaves_no_connection(
+    client: ParleyClient, server: Server, strategy, vendor: Vendor, way: str
+) -> None:
+    await strategy("one", "slow:Once upon a time")
+    turn = client.converse(strategies=["one"], text="a story", language_code="en-US")
+    async for event in turn:
+        if isinstance(event, TextChunk):
+            if way == "break":
                 break
+            turn.leave()
+    owner = Owner("default", client.session.uid if client.session else "")
+    actor = server.services.supervisor.find(turn.stream_id or "", owner)
+    assert actor is not None
+    await until(lambda: actor.readers == 0)
     with pytest.raises(RuntimeError, match="once"):
         aiter(turn)
+    assert vendor.closed == [], "the server goes on for a while"
     await turn.interrupt()
     assert vendor.closed == ["slow:Once upon a time"]
