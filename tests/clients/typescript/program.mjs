@@ -1,5 +1,6 @@
 // Runs what a test asks for: one JSON object per line on stdin, and one per line on stdout for each result or event.
 
+import { request } from "node:http";
 import { createInterface } from "node:readline";
 import * as parley from "../../../clients/typescript/dist/index.js";
 import { ServerClient, serverToken, verifyWebhook } from "../../../clients/typescript/dist/server/index.js";
@@ -35,8 +36,31 @@ class Pieces {
   }
 }
 
+/** A `fetch` that delivers a response only when it is complete, as that of React Native does. */
+function completeFetch(url, { method, headers, body, signal }) {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { method, headers }, async (response) => {
+      const pieces = await response.toArray();
+      const bytes = Buffer.concat(pieces);
+      const status = response.statusCode;
+      const found = { get: (name) => response.headers[name.toLowerCase()] ?? null };
+      resolve({ ok: status < 300, status, headers: found, text: async () => bytes.toString(), arrayBuffer: async () => bytes });
+    });
+    signal?.addEventListener("abort", () => sent.destroy());
+    sent.on("error", reject).end(body ?? undefined);
+  });
+}
+
 const STEPS = {
-  client({ name, url, app = "default", options = {}, again = null, stored = false }) {
+  /** Remove what React Native does not have. */
+  forgetStreams() {
+    delete globalThis.ReadableStream;
+    delete globalThis.crypto.constructor.prototype.subtle;
+    for (const name of ["reason", "throwIfAborted"]) delete AbortSignal.prototype[name];
+  },
+
+  client({ name, url, app = "default", options = {}, again = null, stored = false, complete = false }) {
+    if (complete) options = { ...options, fetch: completeFetch, liveUpload: false };
     const kept = [];
     const store = { load: () => kept.at(-1) ?? null, save: (session) => void kept.push(session) };
     const onSessionExpired = again && ((client) => client.signIn(...again));

@@ -4,14 +4,19 @@ import random
 
 import pytest
 from structlog.testing import capture_logs
+from yarl import URL
 
 from actors.runtime.context import Owner
+from streams.tasks import background
+from tests.app.ai.conftest import other
 from tests.browser.unreliable_proxy import UnreliableProxy
 from tests.clients.typescript.conftest import Configure
 from tests.clients.typescript.program import ClientError, Program
 from tests.peers.vendor import Vendor
 from tests.running.servers import Server
 from tests.waiting import until
+
+__all__ = ["other"]
 
 LANGUAGE = {"languageCode": "en-US"}
 WORDS = 400
@@ -49,6 +54,33 @@ async def test_a_request_whose_response_was_lost_is_answered_once(
     proxy.cuts = [0, 0]
     result = await behind_proxy.read(options={"strategies": ["hello"], "text": "Hi", **LANGUAGE}).ended()
     assert (proxy.cuts, result["text"], len(vendor.calls)) == ([], "Hello", 1)
+
+
+async def test_a_turn_goes_on_at_another_server(
+    behind_proxy: Program, proxy: UnreliableProxy, other: Server, strategy: Configure, vendor: Vendor
+) -> None:
+    await strategy("slow", "slow:Once upon a time")
+    turn = behind_proxy.read(options={"strategies": ["slow"], "text": "Hi", **LANGUAGE})
+    await turn.text("Once upon a time")
+    proxy.target = URL(other.url)
+    proxy.cut()
+    vendor.release.set()
+    assert (await turn.ended())["text"] == "Once upon a time"
+
+
+async def test_an_interruption_that_lost_its_connection_is_repeated(
+    behind_proxy: Program, proxy: UnreliableProxy, strategy: Configure
+) -> None:
+    await strategy("slow", "slow:Once upon a time")
+    turn = behind_proxy.read(options={"strategies": ["slow"], "text": "Hi", **LANGUAGE})
+    await turn.text("Once upon a time")
+    proxy.down = True
+    proxy.cut()
+    async with background(behind_proxy.do("interrupt")) as interruption:
+        await until(lambda: proxy.refused > 5)
+        proxy.down = False
+        await interruption
+    assert (await turn.ended())["end"]["finish_reason"] == "canceled"
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,22 @@ async def test_a_turn_continues_its_conversation_with_the_values_of_its_prompt(
     assert contents == ["You are Ada.", "One", "Hello", "Two"]
 
 
+async def test_a_client_needs_neither_streams_nor_other_parts_of_new_environments(
+    program: Program, server: Server, configure: Configure, strategy: Configure
+) -> None:
+    await configure("auth", "default", {"require_sign": True, "sign_keys": [{"id": "one", "key": KEY}]})
+    await strategy("hello", "say:Hello there")
+    await program.do("forgetStreams")
+    await program.do("client", name="user", url=server.url, complete=True, options={"signKey": KEY})
+    await program.call("signIn", "device", {"id": "phone"})
+    turn = program.read(options={"strategies": ["hello"], **LANGUAGE}, says="text")
+    await program.do("piece", piece="Good ")
+    await program.do("piece", piece="morning")
+    await program.do("piece")
+    result = await turn.ended()
+    assert (result["text"], result["userInput"]) == ("Hello there", "Good morning")
+
+
 async def test_errors_say_what_is_wrong(user: Program, strategy: Configure, server: Server) -> None:
     with pytest.raises(ClientError) as raised:
         await user.read(options={"strategies": ["missing"], "text": "Hi", **LANGUAGE}).ended()

@@ -1,5 +1,7 @@
 // When a request is repeated: exponential backoff with jitter, and never earlier than the server asks for.
 
+import { reasonOf } from "./aborting.js";
+
 /** The delays between attempts, in milliseconds. */
 export interface Backoff {
   firstMs: number;
@@ -41,10 +43,10 @@ export class Attempts {
 /** Resolve after `ms` milliseconds. Rejects with the reason of `signal` as soon as it is aborted. */
 export function delay(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    if (signal?.aborted) return reject(signal.reason);
+    if (signal?.aborted) return reject(reasonOf(signal));
     const abort = () => {
       clearTimeout(timer);
-      reject(signal!.reason);
+      reject(reasonOf(signal!));
     };
     const timer = setTimeout(() => {
       signal?.removeEventListener("abort", abort);

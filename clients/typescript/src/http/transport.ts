@@ -3,6 +3,7 @@
 import type { SignedRequest } from "../crypto/signatures.js";
 import { utf8 } from "../crypto/encodings.js";
 import { ConnectionLost, errorOf } from "../errors.js";
+import { reasonOf } from "./aborting.js";
 import type { Backoff } from "./backoff.js";
 import { BaseUrl, pathAndQuery, type Query } from "./urls.js";
 
@@ -58,6 +59,7 @@ export class Transport {
     const signed = body?.signed ?? new Uint8Array();
     const authentication = await authorize({ method, pathAndQuery: target, body: signed });
     const content = (await body?.open()) ?? null;
+    const isStream = content !== null && !(content instanceof Uint8Array); // Some environments have no streams.
     const options: RequestInit & { duplex?: "half" } = {
       method,
       headers: {
@@ -71,13 +73,13 @@ export class Transport {
       cache: "no-store",
       redirect: "error", // Another host must not get the session.
       signal: signal ?? null,
-      ...(content instanceof ReadableStream && { duplex: "half" as const }),
+      ...(isStream && { duplex: "half" as const }),
     };
     let response: Response;
     try {
       response = await this.#fetch(this.#base.origin + target, options);
     } catch (cause) {
-      if (signal?.aborted) throw signal.reason;
+      if (signal?.aborted) throw reasonOf(signal);
       throw new ConnectionLost(`no response from ${this.#base.origin}`, cause);
     }
     if (!response.ok) throw await errorOf(response);

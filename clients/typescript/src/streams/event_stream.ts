@@ -3,6 +3,7 @@
 import type { Digest as SentDigest, StreamError } from "../api.js";
 import { fromBase64 } from "../crypto/encodings.js";
 import { ConnectionLost, DigestMismatch, NotUnderstood, ParleyError } from "../errors.js";
+import { reasonOf } from "../http/aborting.js";
 import { Attempts, delay } from "../http/backoff.js";
 import type { ApiRequest, Caller } from "../http/transport.js";
 import { Digest } from "./digest.js";
@@ -72,7 +73,7 @@ export class EventStream {
           }
           fault = new ConnectionLost("the response has ended before the stream");
         } catch (error) {
-          if (this.#signal.aborted) throw this.#signal.reason;
+          if (this.#signal.aborted) throw reasonOf(this.#signal);
           if (!(error instanceof ParleyError)) throw error;
           fault = error;
         }
@@ -118,10 +119,11 @@ export class EventStream {
   async *#connection(): AsyncGenerator<StreamEvent> {
     const connection = new AbortController();
     const abort = () => connection.abort(this.#signal.reason);
-    this.#signal.throwIfAborted();
+    if (this.#signal.aborted) throw reasonOf(this.#signal);
     this.#signal.addEventListener("abort", abort);
     const request = this.#nextRequest();
-    const giveUp = () => connection.abort(new ConnectionLost("there is no response"));
+    let silent: ConnectionLost | null = null;
+    const giveUp = () => connection.abort((silent = new ConnectionLost("there is no response")));
     const silence = request.body?.isUnsent ? undefined : setTimeout(giveUp, SILENCE_MS);
     try {
       const response = await this.#caller.call({ ...request, signal: connection.signal });
@@ -137,6 +139,8 @@ export class EventStream {
           if (event !== null) yield event;
         }
       }
+    } catch (error) {
+      throw silent ?? error;
     } finally {
       clearTimeout(silence);
       this.#signal.removeEventListener("abort", abort);
