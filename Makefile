@@ -14,13 +14,17 @@ STORING := $(addprefix tests/app/,accounts/leaving ai/conversations ai/images ai
 	tests/storage/objects
 # The tests of everything that is kept in Valkey.
 CLUSTERED := $(addprefix tests/,actors/synthesis app storage)
+# The TypeScript client: what it is built from, and what says that it is built.
+TYPESCRIPT := clients/typescript
+TYPESCRIPT_PACKAGES := $(TYPESCRIPT)/node_modules/.package-lock.json
+TYPESCRIPT_BUILT := $(TYPESCRIPT)/dist/.built
 RUN_LOCKS := $(LOCKS)/local.lock $(LOCKS)/embedded.lock $(LOCKS)/turns.lock
 
 # If it is set, as in most container images, every process compiles all imported modules again, which takes 3 s of CPU.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help rooms paths reference run test test-cluster test-dates test-browser test-busy test-pooler test-s3 picture check format lint types layers locks collected bench bench-full bench-failover bench-attack soak soak-hour soak-json lock release clean
+.PHONY: help clients rooms paths reference run test test-cluster test-dates test-browser test-busy test-pooler test-s3 picture check format lint types layers locks collected bench bench-full bench-failover bench-attack soak soak-hour soak-json lock release clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s%s\n", $$1, $$2 }' Makefile
@@ -105,6 +109,8 @@ soak-hour: $(INSTALLED) ## run 300 streams for an hour while stores become unava
 soak-json: $(INSTALLED) ## read random JSON as events of vendors for an hour (ARGS="--minutes 10")
 	@$(VENV)/bin/python -m bench.random_json --minutes 60 $(ARGS)
 
+clients: $(TYPESCRIPT_BUILT) ## build the TypeScript client (needs Node 20 and npm)
+
 lock: $(INSTALLED) ## write the lock files from pyproject.toml (UPGRADE=--upgrade for the newest versions)
 	@$(VENV)/bin/uv lock --quiet $(UPGRADE)
 	@$(VENV)/bin/uv export --quiet --all-extras --no-emit-project --no-header --no-annotate -o $(LOCKS)/all.lock
@@ -121,6 +127,15 @@ release: $(INSTALLED) ## make the release VERSION: changelog, wheel, image, tag 
 clean: ## remove the virtual environment and all caches; the data in .parley stays
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +
+
+$(TYPESCRIPT_PACKAGES): $(TYPESCRIPT)/package-lock.json
+	@cd $(TYPESCRIPT) && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+$(TYPESCRIPT_BUILT): $(TYPESCRIPT_PACKAGES) $(TYPESCRIPT)/tsconfig.json $(wildcard $(TYPESCRIPT)/src/*.ts $(TYPESCRIPT)/src/*/*.ts)
+	@rm -rf $(TYPESCRIPT)/dist
+	@cd $(TYPESCRIPT) && node_modules/.bin/tsc
+	@touch $@
 
 $(RUNNABLE): $(RUN_LOCKS) $(LOCKS)/bootstrap.lock deploy/setup pyproject.toml
 	@deploy/setup $(VENV)

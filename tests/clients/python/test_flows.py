@@ -7,6 +7,7 @@ import pytest
 
 from parley_client import ParleyClient, ParleyError
 from tests.clients.cases import SIGN_KEY, cases, named
+from tests.clients.flows import check, filled
 from tests.clients.python.conftest import PROMPT
 from tests.running.servers import Server
 
@@ -50,26 +51,3 @@ async def outcome(call: Awaitable[Any]) -> Any:
         return await call
     except ParleyError as error:
         return error
-
-
-def filled(value: Any, results: list[Any]) -> Any:
-    """Return a value in which `{step, field}` is the field of the result of an earlier step."""
-    if isinstance(value, dict):
-        if value.keys() == {"step", "field"}:
-            return results[value["step"]][value["field"]]
-        return {name: filled(inner, results) for name, inner in value.items()}
-    return value
-
-
-def check(seen: Any, expected: Any) -> None:
-    """Check that `seen` has the expected fields. It may have others."""
-    if isinstance(expected, dict):
-        assert expected.keys() <= (seen or {}).keys(), seen
-        for name, value in expected.items():
-            check(seen[name], value)
-    elif isinstance(expected, list):
-        assert len(seen) == len(expected)
-        for one, other in zip(seen, expected, strict=True):
-            check(one, other)
-    else:
-        assert seen == expected

@@ -1,0 +1,57 @@
+// When a request is repeated: exponential backoff with jitter, and never earlier than the server asks for.
+
+import { reasonOf } from "./aborting.js";
+
+/** The delays between attempts, in milliseconds. */
+export interface Backoff {
+  firstMs: number;
+  longestMs: number;
+  /** A request without a response, or to which the server says that it is busy, is repeated for this long. */
+  beginMs: number;
+  /** A stream that makes no progress is resumed for this long. It can be read for 120 s after its end. */
+  resumeMs: number;
+}
+
+export const BACKOFF: Backoff = { firstMs: 400, longestMs: 8_000, beginMs: 20_000, resumeMs: 150_000 };
+
+/** Counts the failed attempts since the last progress, and says how long to wait before the next one. */
+export class Attempts {
+  readonly #backoff: Backoff;
+  #tries = 0;
+  #failingSince: number | null = null;
+
+  constructor(backoff: Backoff) {
+    this.#backoff = backoff;
+  }
+
+  progress(): void {
+    this.#tries = 0;
+    this.#failingSince = null;
+  }
+
+  /** Return the delay before the next attempt. Null: attempts would have failed for longer than `withinMs`. */
+  delayMs({ withinMs, retryAfter }: { withinMs: number; retryAfter: number | null }): number | null {
+    const now = performance.now();
+    this.#failingSince ??= now;
+    const longest = Math.min(this.#backoff.longestMs, this.#backoff.firstMs * 2 ** this.#tries);
+    const ms = Math.max(longest * (0.5 + Math.random() / 2), (retryAfter ?? 0) * 1000);
+    this.#tries += 1;
+    return now + ms - this.#failingSince <= withinMs ? ms : null;
+  }
+}
+
+/** Resolve after `ms` milliseconds. Rejects with the reason of `signal` as soon as it is aborted. */
+export function delay(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(reasonOf(signal));
+    const abort = () => {
+      clearTimeout(timer);
+      reject(reasonOf(signal!));
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", abort);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", abort, { once: true });
+  });
+}

@@ -1,0 +1,99 @@
+// Calls that return JSON. Those that can be repeated safely are sent again if no response has arrived.
+
+import { ConnectionLost, NotUnderstood, ParleyError } from "../errors.js";
+import { randomId } from "../crypto/encodings.js";
+import { Attempts, delay } from "./backoff.js";
+import { jsonBody, type ApiRequest, type Caller, type RequestBody } from "./transport.js";
+
+const MAX_TRIES = 3;
+const TIMEOUT_S = 30;
+
+export interface CallOptions {
+  headers?: Record<string, string>;
+  body?: RequestBody;
+  /** Seconds for the whole response. */
+  timeoutS?: number;
+  /** Whether the server may get it twice. */
+  repeatable?: boolean;
+}
+
+/** Send a request and return the JSON of its response, or undefined if that is empty. Throws `ParleyError`. */
+export async function call<T>(
+  caller: Caller,
+  request: ApiRequest,
+  { timeoutS = TIMEOUT_S, repeatable = false }: CallOptions = {},
+): Promise<T> {
+  const attempts = new Attempts(caller.backoff);
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await within(timeoutS, async (signal) => contentOf<T>(await caller.call({ ...request, signal })));
+    } catch (error) {
+      if (!(error instanceof ParleyError) || !repeatable || !error.retryable || tries >= MAX_TRIES) throw error;
+      const ms = attempts.delayMs({ withinMs: caller.backoff.beginMs, retryAfter: error.retryAfter });
+      if (ms === null) throw error;
+      await delay(ms);
+    }
+  }
+}
+
+export function get<T>(caller: Caller, path: string, query: ApiRequest["query"] = {}): Promise<T> {
+  return call<T>(caller, { method: "GET", path, query }, { repeatable: true });
+}
+
+type Method = "POST" | "PUT" | "DELETE";
+
+/** Send a request, with a body of JSON if one is given. */
+export function send<T>(
+  caller: Caller,
+  method: Method,
+  path: string,
+  json?: unknown,
+  options?: CallOptions,
+): Promise<T> {
+  return call<T>(caller, { method, path, ...(json !== undefined && { body: jsonBody(json) }) }, options);
+}
+
+/** Send a request with an `Idempotency-Key`: a repeat has no further effect, and gets the first response. */
+export function sendOnce<T>(
+  caller: Caller,
+  method: Method,
+  path: string,
+  json?: unknown,
+  { headers, ...options }: CallOptions = {},
+): Promise<T> {
+  const body = json !== undefined && { body: jsonBody(json) };
+  const request = { method, path, headers: { "Idempotency-Key": randomId(), ...headers }, ...body };
+  return call<T>(caller, request, { ...options, repeatable: true });
+}
+
+/** Return the JSON of a response, or undefined if it is empty. */
+export async function contentOf<T>(response: Response): Promise<T> {
+  const text = await bodyOf(response);
+  if (text === "") return undefined as T;
+  try {
+    return JSON.parse(text) as T;
+  } catch (cause) {
+    throw new NotUnderstood("a response is not JSON", { status: response.status, cause });
+  }
+}
+
+async function within<T>(timeoutS: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const timeout = new AbortController();
+  const late = new ConnectionLost(`there was no response within ${timeoutS} s`);
+  const timer = setTimeout(() => timeout.abort(late), timeoutS * 1000);
+  try {
+    return await work(timeout.signal);
+  } catch (error) {
+    throw timeout.signal.aborted ? late : error;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function bodyOf(response: Response): Promise<string> {
+  try {
+    return await response.text();
+  } catch (cause) {
+    throw new ConnectionLost("a response broke off", cause);
+  }
+}

@@ -1,0 +1,74 @@
+// Verification of the events that a Parley server posts to a webhook of an app (https://www.standardwebhooks.com).
+
+import { base64, fromBase64, utf8 } from "../crypto/encodings.js";
+import { hmacSha256 } from "../crypto/sha256.js";
+import { ParleyError } from "../errors.js";
+import { joined } from "../streams/bytes.js";
+
+const TOLERANCE_S = 300;
+const PREFIX = "whsec_";
+
+/** An event of an app. It may arrive more than once, with the same `id`. */
+export interface WebhookEvent {
+  /** Such as `account` or `purchase`. Programs must ignore names that they do not know. */
+  event: string;
+  id: string;
+  app_id: string;
+  time: string;
+  data: Record<string, unknown>;
+}
+
+/** A call of a webhook that Parley has not made, or has made too long ago. */
+export class WebhookRefused extends ParleyError {
+  override readonly name = "WebhookRefused";
+
+  constructor(message: string) {
+    super("webhook_refused", `webhook_refused: ${message}`);
+  }
+}
+
+export type WebhookHeaders = Headers | Record<string, string | string[] | undefined>;
+
+/**
+ * Return the event in a request. Throws `WebhookRefused` if it was not signed with one of the secrets.
+ *
+ * `body` are the bytes exactly as they have arrived. `secrets` begin with `whsec_`. While one replaces another, give
+ * both.
+ */
+export function verifyWebhook(
+  headers: WebhookHeaders,
+  body: Uint8Array | string,
+  secrets: string | readonly string[],
+  { nowS = Date.now() / 1000 }: { nowS?: number } = {},
+): WebhookEvent {
+  const [id, time, signatures] = ["id", "timestamp", "signature"].map((name) => headerOf(headers, `webhook-${name}`));
+  if (!id || !time || !/^\d+$/.test(time)) throw new WebhookRefused("webhook-timestamp is missing or malformed");
+  if (Math.abs(nowS - Number(time)) > TOLERANCE_S) {
+    throw new WebhookRefused("webhook-timestamp is too far from the time of this machine");
+  }
+  const bytes = typeof body === "string" ? utf8(body) : body;
+  const text = joined([utf8(`${id}.${time}.`), bytes]);
+  const given = (signatures ?? "").split(" ");
+  const expected = [secrets].flat().map((secret) => `v1,${base64(hmacSha256(keyOf(secret), text))}`);
+  const proven = expected.map((right) => given.map((one) => isEqual(right, one)).includes(true)).includes(true);
+  if (!proven) throw new WebhookRefused("webhook-signature is missing or wrong");
+  return JSON.parse(new TextDecoder().decode(bytes)) as WebhookEvent;
+}
+
+function keyOf(secret: string): Uint8Array {
+  if (!secret.startsWith(PREFIX)) throw new TypeError(`a secret of a webhook begins with ${PREFIX}`);
+  return fromBase64(secret.slice(PREFIX.length));
+}
+
+function headerOf(headers: WebhookHeaders, name: string): string | null {
+  if (typeof headers["get"] === "function") return (headers as Headers).get(name);
+  const found = Object.entries(headers).find(([given]) => given.toLowerCase() === name)?.[1];
+  return (Array.isArray(found) ? found[0] : found) ?? null;
+}
+
+/** Compare in a time that does not depend on where the texts differ. */
+function isEqual(right: string, given: string): boolean {
+  let difference = right.length ^ given.length;
+  for (let at = 0; at < right.length; at += 1) difference |= right.charCodeAt(at) ^ given.charCodeAt(at);
+  return difference === 0;
+}

@@ -1,0 +1,49 @@
+// Pronunciation assessment: recorded audio goes out, and one result comes back.
+
+import type { AssessmentParams, PronunciationReply } from "../api.js";
+import { contentOf } from "../http/calls.js";
+import type { Caller } from "../http/transport.js";
+import { encodedAudio, Input, inputBody, type Pieces } from "./input.js";
+import { leavingWith } from "./leaving.js";
+
+export interface AssessOptions {
+  /** Name of a pronunciation strategy. */
+  strategy: string;
+  /** What the user reads aloud. */
+  referenceText: string;
+  /** By default `en-US`. */
+  language?: string;
+  gradingSystem?: AssessmentParams["grading_system"];
+  granularity?: AssessmentParams["granularity"];
+  /** Whether omitted and inserted words are marked. */
+  enableMiscue?: boolean;
+  enableProsodyAssessment?: boolean;
+  signal?: AbortSignal;
+}
+
+export async function assess(
+  caller: Caller,
+  audio: Pieces<Uint8Array>,
+  options: AssessOptions,
+): Promise<PronunciationReply> {
+  const { strategy, signal } = options;
+  const data = {
+    reference_text: options.referenceText,
+    ...(options.language !== undefined && { language: options.language }),
+    ...(options.gradingSystem !== undefined && { grading_system: options.gradingSystem }),
+    ...(options.granularity !== undefined && { granularity: options.granularity }),
+    ...(options.enableMiscue !== undefined && { enable_miscue: options.enableMiscue }),
+    ...(options.enableProsodyAssessment !== undefined && {
+      enable_prosody_assessment: options.enableProsodyAssessment,
+    }),
+  };
+  const leaving = new AbortController();
+  const request = { method: "POST" as const, path: "/bp/ai/audio/pronunciation", signal: leavingWith(leaving, signal) };
+  const input = new Input(encodedAudio(audio), (error) => leaving.abort(error));
+  const body = inputBody({ strategy, data }, input, { live: caller.canUploadLive });
+  try {
+    return await contentOf(await caller.call({ ...request, body }));
+  } finally {
+    input.close();
+  }
+}

@@ -1,0 +1,145 @@
+// One turn of a conversation: the user's input goes out, and the answer comes in as events.
+
+import type { ConversationEnd } from "../api.js";
+import { randomId } from "../crypto/encodings.js";
+import type { Caller } from "../http/transport.js";
+import { cancelStream } from "./cancel.js";
+import { EventStream } from "./event_stream.js";
+import type { ConversationEvent } from "./events.js";
+import { encodedAudio, encodedText, Input, inputBody, type Pieces } from "./input.js";
+import { leavingWith } from "./leaving.js";
+
+export interface ConverseOptions {
+  /** Names of conversation strategies, in the order in which they are tried. */
+  strategies: string[];
+  /** What the user says, as text. Either this or `audio` is given. */
+  text?: Pieces<string>;
+  /** What the user says, as 16 kHz mono 16-bit PCM or as a file, in pieces of any size, as it is recorded. */
+  audio?: Pieces<Uint8Array>;
+  /** Language of the user's input. */
+  languageCode: string;
+  /** Language of the answer. By default, that of the input. */
+  targetLanguageCode?: string;
+  /** The conversation to continue. By default, a new one begins. */
+  conversationId?: string | null;
+  voice?: string;
+  sttPrompt?: string;
+  /** Values for the system prompt's template. */
+  params?: Record<string, unknown>;
+  /** By default, each turn has a new key. The same key and options get the same answer, which is made once. */
+  idempotencyKey?: string;
+  /** Stops reading. To stop the answer too, call `interrupt`. */
+  signal?: AbortSignal;
+}
+
+export class Turn implements AsyncIterable<ConversationEvent> {
+  /** The last event of the turn, as soon as it has arrived. */
+  end: ConversationEnd | null = null;
+  /** What the user has said, once it is recognized. */
+  userInput: string | null = null;
+  readonly #caller: Caller;
+  readonly #input: Input;
+  readonly #stream: EventStream;
+  readonly #leaving = new AbortController();
+  readonly #paragraphs: string[] = [];
+  #events: AsyncGenerator<ConversationEvent> | null = null;
+
+  constructor(caller: Caller, options: ConverseOptions) {
+    const { text, audio, signal, idempotencyKey = randomId() } = options;
+    if ((text === undefined) === (audio === undefined)) throw new TypeError("either text or audio is required");
+    this.#caller = caller;
+    const source = audio !== undefined ? encodedAudio(audio) : encodedText(text!);
+    this.#input = new Input(source, (error) => this.#leaving.abort(error));
+    const live = caller.canUploadLive && typeof text !== "string";
+    const body = inputBody(parametersOf(options), this.#input, { live });
+    const headers = { "Idempotency-Key": idempotencyKey };
+    const request = { method: "POST" as const, path: "/bp/ai/conversation", headers, body };
+    this.#stream = new EventStream(caller, request, leavingWith(this.#leaving, signal));
+  }
+
+  /** Known as soon as the first event has arrived. */
+  get streamId(): string | null {
+    return this.#stream.streamId;
+  }
+
+  /** The `conversationId` of the next turn. Known as soon as the first event has arrived. */
+  get conversationId(): string | null {
+    return this.#stream.conversationId;
+  }
+
+  /** The answer so far. Its paragraphs are separated by blank lines. */
+  get text(): string {
+    return this.#paragraphs.join("\n\n");
+  }
+
+  /**
+   * The events, each once and in order, up to `end`. Lost connections are resumed. The request is sent when the first
+   * event is asked for. Leaving the loop early closes the connection; the server finishes the answer by itself.
+   *
+   * Throws `ParleyError` if the turn fails.
+   */
+  [Symbol.asyncIterator](): AsyncGenerator<ConversationEvent> {
+    this.#events ??= this.#read();
+    return this.#events;
+  }
+
+  /** Read all events that remain. Return the content of `end`. */
+  async finish(): Promise<ConversationEnd> {
+    for await (const _ of this);
+    return this.end!;
+  }
+
+  /**
+   * Stop the answer, because the user has interrupted it.
+   *
+   * `heardMs` are the milliseconds of its audio that were played: the history keeps only the words spoken until then.
+   * Without it, the history keeps all that has been said. The events go on to an `end` with `canceled`. When this
+   * returns, the next turn may begin.
+   */
+  async interrupt({ heardMs = null }: { heardMs?: number | null } = {}): Promise<void> {
+    if (this.#events !== null) await this.#stream.opened;
+    if (this.streamId !== null) await cancelStream(this.#caller, this.streamId, heardMs);
+    else this.#leaving.abort();
+  }
+
+  async *#read(): AsyncGenerator<ConversationEvent> {
+    try {
+      for await (const event of this.#stream.events()) {
+        this.#apply(event as ConversationEvent);
+        yield event as ConversationEvent;
+      }
+    } finally {
+      this.#input.close();
+    }
+  }
+
+  #apply(event: ConversationEvent): void {
+    switch (event.name) {
+      case "user_input":
+        this.userInput = event.content;
+        break;
+      case "assistant_output_chunk":
+        this.#paragraphs[event.content.index] = (this.#paragraphs[event.content.index] ?? "") + event.content.text;
+        break;
+      case "assistant_output_restart":
+        this.#paragraphs.length = Math.min(this.#paragraphs.length, event.content.from_index);
+        break;
+      case "end":
+        this.end = event.content;
+        break;
+    }
+  }
+}
+
+function parametersOf(options: ConverseOptions): Record<string, unknown> {
+  return {
+    strategies: options.strategies,
+    type: options.audio === undefined ? "text" : "audio",
+    language_code: options.languageCode,
+    target_language_code: options.targetLanguageCode ?? options.languageCode,
+    ...(options.conversationId && { conversation_id: options.conversationId }),
+    ...(options.voice !== undefined && { voice: options.voice }),
+    ...(options.sttPrompt !== undefined && { stt_prompt: options.sttPrompt }),
+    ...(options.params !== undefined && { params: options.params }),
+  };
+}

@@ -1,0 +1,159 @@
+// Runs what a test asks for: one JSON object per line on stdin, and one per line on stdout for each result or event.
+
+import { request } from "node:http";
+import { createInterface } from "node:readline";
+import * as parley from "../../../clients/typescript/dist/index.js";
+import { ServerClient, serverToken, verifyWebhook } from "../../../clients/typescript/dist/server/index.js";
+import { Digest } from "../../../clients/typescript/dist/streams/digest.js";
+
+const clients = new Map();
+const turns = new Map();
+const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
+const bytesOf = (base64) => new Uint8Array(Buffer.from(base64, "base64"));
+
+/** What a test sends piece by piece. Null ends it. */
+class Pieces {
+  #ready = [];
+  #wake = () => {};
+  closed = false;
+
+  push(piece) {
+    this.#ready.push(piece);
+    this.#wake();
+  }
+
+  async *[Symbol.asyncIterator]() {
+    try {
+      for (;;) {
+        while (this.#ready.length === 0) await new Promise((resolve) => (this.#wake = resolve));
+        const piece = this.#ready.shift();
+        if (piece === null) return;
+        yield piece;
+      }
+    } finally {
+      this.closed = true;
+    }
+  }
+}
+
+/** A `fetch` that delivers a response only when it is complete, as that of React Native does. */
+function completeFetch(url, { method, headers, body, signal }) {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { method, headers }, async (response) => {
+      const pieces = await response.toArray();
+      const bytes = Buffer.concat(pieces);
+      const status = response.statusCode;
+      const found = { get: (name) => response.headers[name.toLowerCase()] ?? null };
+      resolve({ ok: status < 300, status, headers: found, text: async () => bytes.toString(), arrayBuffer: async () => bytes });
+    });
+    signal?.addEventListener("abort", () => sent.destroy());
+    sent.on("error", reject).end(body ?? undefined);
+  });
+}
+
+const STEPS = {
+  /** Remove what React Native does not have. */
+  forgetStreams() {
+    delete globalThis.ReadableStream;
+    delete globalThis.crypto.constructor.prototype.subtle;
+    for (const name of ["reason", "throwIfAborted"]) delete AbortSignal.prototype[name];
+  },
+
+  client({ name, url, app = "default", options = {}, again = null, stored = false, complete = false }) {
+    if (complete) options = { ...options, fetch: completeFetch, liveUpload: false };
+    const kept = [];
+    const store = { load: () => kept.at(-1) ?? null, save: (session) => void kept.push(session) };
+    const onSessionExpired = again && ((client) => client.signIn(...again));
+    clients.set(name, new parley.ParleyClient(url, app, { ...options, onSessionExpired, ...(stored && { store }) }));
+  },
+
+  /** An app server, which acts for `user`. */
+  appServer({ name, url, app = "default", key, user }) {
+    const server = new ServerClient(url, app, key);
+    clients.set(name, server);
+    clients.set("user", server.user(user));
+  },
+
+  token({ kid, alg, key, app_id, now, lifetime_s, user_id, ...options }) {
+    return serverToken({ kid, alg, key }, app_id, { ...options, nowS: now, lifetimeS: lifetime_s, userId: user_id });
+  },
+
+  webhook({ headers, body, secrets, now }) {
+    return verifyWebhook(headers, body, secrets, { nowS: now });
+  },
+
+  /** Call a method of a client, such as `wallet.createOrder`. */
+  async call({ client = "user", method, args = [] }) {
+    const path = method.split(".");
+    const last = path.pop();
+    const target = path.reduce((object, name) => object[name], clients.get(client));
+    return (await target[last](...args)) ?? null;
+  },
+
+  /** Read a stream. Its events are reported as they arrive. `says`: the input comes by steps `piece`. */
+  async read({ client = "user", name = "turn", speak = null, options, says = null, leaveAfter = null }) {
+    const pieces = new Pieces();
+    const user = clients.get(client);
+    const stream = speak ? user.speak(speak, options) : user.converse({ ...options, ...(says && { [says]: pieces }) });
+    turns.set(name, { stream, pieces });
+    for await (const { bytes, ...event } of stream) {
+      say({ turn: name, event });
+      if (event.name === leaveAfter) break;
+    }
+    const { text, userInput, end, streamId, conversationId, audio: spoken, mimeType } = stream;
+    const sound = spoken && { audio: Buffer.from(spoken).toString("base64"), mimeType };
+    return { text, userInput, end, streamId, conversationId, closed: pieces.closed, ...sound };
+  },
+
+  piece({ name = "turn", piece = null }) {
+    turns.get(name).pieces.push(piece);
+  },
+
+  text({ name = "turn" }) {
+    return turns.get(name).stream.text;
+  },
+
+  async interrupt({ name = "turn", ...options }) {
+    await turns.get(name).stream.interrupt(options);
+  },
+
+  sign({ key, method, target, body, t, nonce }) {
+    const request = { method, pathAndQuery: target, body: new TextEncoder().encode(body) };
+    return parley.signRequest(key, request, { timeS: t, nonce });
+  },
+
+  sse({ pieces }) {
+    const parser = new parley.SseParser();
+    const messages = pieces.flatMap((piece) => parser.feed(Uint8Array.from(piece, (letter) => letter.charCodeAt(0))));
+    return messages.map(({ id, name, data }) => [id, name, data]);
+  },
+
+  digest({ events, digest }) {
+    const own = new Digest();
+    for (const [name, content] of events) {
+      if (name === "assistant_output_chunk") own.addText(content.text);
+      else if (content?.audio !== undefined) own.addAudio(bytesOf(content.audio));
+    }
+    return own.matches(digest);
+  },
+};
+
+function shown(error) {
+  const { name, message, stack, errorType, status, extra, requestId, retryAfter, retryable, bpAuth } = error;
+  const fields = { errorType, status, extra, requestId, retryAfter, retryable, bpAuth };
+  return { name, message, ...(errorType ? fields : { stack }) };
+}
+
+/** Bytes are `{"bytes": "<Base64>"}`, and times `{"date": "<RFC 3339>"}`. */
+function read(_, value) {
+  if (typeof value?.bytes === "string") return bytesOf(value.bytes);
+  return typeof value?.date === "string" ? new Date(value.date) : value;
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const { id, step, ...given } = JSON.parse(line, read);
+  Promise.resolve()
+    .then(() => STEPS[step](given))
+    .then((result) => say({ id, result: result ?? null }))
+    .catch((error) => say({ id, error: shown(error) }));
+}

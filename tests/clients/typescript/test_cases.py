@@ -1,0 +1,68 @@
+"""The cases that both clients share."""
+
+from typing import Any
+
+import jwt
+import pytest
+
+from tests.clients.cases import cases, named
+from tests.clients.scripted_server import scripted_server
+from tests.clients.typescript.conftest import PROMPT
+from tests.clients.typescript.program import ClientError, Program
+
+
+async def test_signatures_are_those_of_the_cases(program: Program) -> None:
+    for case in cases("signatures")["requests"]:
+        fields = {name: case[name] for name in ("key", "t", "nonce", "method", "target", "body")}
+        assert await program.do("sign", **fields) == case["header"], case["name"]
+
+
+async def test_server_tokens_have_the_claims_of_the_cases(program: Program) -> None:
+    for case in cases("signatures")["server_tokens"]:
+        given = {name: value for name, value in case.items() if name not in {"name", "header", "claims"}}
+        made = await program.do("token", **given)
+        assert jwt.get_unverified_header(made) == case["header"], case["name"]
+        unchecked = {"verify_exp": False, "verify_iat": False, "verify_aud": False}
+        claims = jwt.decode(made, case["key"], algorithms=[case["alg"]], options=unchecked)
+        assert claims == case["claims"], case["name"]
+
+
+async def test_webhooks_are_accepted_only_if_parley_has_called_them(program: Program) -> None:
+    for case in cases("signatures")["webhooks"]:
+        given = {name: case[name] for name in ("headers", "body", "secrets", "now")}
+        if case["valid"]:
+            assert (await program.do("webhook", **given))["event"] == "account", case["name"]
+            continue
+        with pytest.raises(ClientError) as refused:
+            await program.do("webhook", **given)
+        assert refused.value.error["name"] == "WebhookRefused", case["name"]
+
+
+async def test_events_are_read_from_bytes(program: Program) -> None:
+    for case in cases("sse"):
+        assert await program.do("sse", pieces=case["pieces"]) == case["events"], case["name"]
+        bytewise = [byte for piece in case["pieces"] for byte in piece]
+        assert await program.do("sse", pieces=bytewise) == case["events"], case["name"]
+
+
+async def test_a_digest_covers_all_text_and_audio(program: Program) -> None:
+    for case in cases("digests"):
+        assert await program.do("digest", events=case["events"], digest=case["digest"]), case["name"]
+        wrong = {**case["digest"], "sha256": "0" * 64}
+        assert not await program.do("digest", events=case["events"], digest=wrong), case["name"]
+
+
+@pytest.mark.parametrize("case", **named(cases("streams")))
+async def test_a_stream_is_read_and_resumed_as_in_the_case(program: Program, case: dict[str, Any]) -> None:
+    async with scripted_server(case["responses"]) as server:
+        await program.do("client", name="user", url=server.url, options={"backoff": PROMPT})
+        turn = program.read(options={"strategies": ["any"], "text": "Hello", "languageCode": "en-US"})
+        if "error_type" in case:
+            with pytest.raises(ClientError) as raised:
+                await turn.ended()
+            assert raised.value.error["errorType"] == case["error_type"]
+        else:
+            assert (await turn.ended())["end"]["finish_reason"] == case["finish_reason"]
+        assert server.asked == case["asked"]
+        assert len(server.keys) == 1
+        assert await program.do("text") == case["text"]
