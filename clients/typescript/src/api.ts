@@ -312,6 +312,8 @@ export interface ConverseParams {
   stt_prompt?: string | null;
   /** Values for the system prompt's template. */
   params?: Record<string, unknown> | null;
+  /** Only with `type` `audio`, as PCM or WAV of 16 kHz, mono, 16 bits: the server hears when the user has finished speaking, sends `end_of_speech` and answers, while the client may still be sending. Absent: the input ends where the body ends. */
+  turn_detection?: TurnDetection | null;
 }
 
 export interface DefaultMethod {
@@ -381,6 +383,10 @@ export interface EmailView {
 
 /** An empty object. */
 export interface Empty {
+}
+
+export interface EndOfSpeechContent {
+  at_ms: number;
 }
 
 export interface ErasureReceipt {
@@ -1165,6 +1171,14 @@ export interface TtsRequest {
   strategies: string[];
   /** If a platform occurs more than once, its last entry applies. */
   platform_params?: PlatformParams[] | null;
+}
+
+/** How the server finds the end of the user's speech. */
+export interface TurnDetection {
+  /** The turn ends after this much silence, or sound that is not speech. */
+  silence_ms?: number;
+  /** The turn ends at this length of the audio even if the user still speaks. */
+  max_s?: number | null;
 }
 
 /** The units used and the price of one unit in the app's currency. */
