@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import structlog
 from aiohttp import web
@@ -191,12 +191,11 @@ async def open_services(settings: Settings, *, process: str | None = None) -> As
         await stack.enter_async_context(ending(supervisor))
         vendors = VendorClients(configs, http, engines, local_url=settings.local_url)
         strategies = Strategies(configs, vendors)
-        speech_cache = SpeechCache(valkey)
-        flights = Flights(speech_cache)
+        flights = Flights(speech_cache := SpeechCache(valkey))
         resources = Resources(
-            database, objects, strategies, valkey, speech_cache, flights, heartbeat, turns, converter, clock, traces
-        )
-        resources = replace(resources, tells_config_faults=settings.development)
+            database, objects, strategies, valkey, speech_cache, flights, heartbeat, turns, converter, clock,
+            traces, tells_config_faults=settings.development,
+        )  # fmt: skip
         control = AdmissionControl(resources, supervisor, admissions, relay)
         taking_over = open_takeovers(resources, supervisor, admissions, control, configs)
         yield Services(

@@ -97,7 +97,7 @@ async def _record(call: Call, path: TryPath) -> None:
 
 
 async def proof_fields(call: Call, path: Path[DraftPath], body: Body[DraftBody]) -> ProofFieldsReply:
-    """List the fields of a proof that a draft of a sign-in platform reads."""
+    """List the fields of a proof that a draft reads."""
     value = await check_draft(call, ConfigKey(path.app, SIGN_IN.name, path.name), body.value)
     client = call.services.sign_in.draft(path.name, SignIn.model_validate(value))
     fields = fields_of(client, path.name, info_model(path.name))
