@@ -189,7 +189,8 @@ async def test_worker_continues_after_the_database_was_unavailable(
         database_url=f"{url.replace(folder, str(linked))}&application_name=worker",
         database_direct_url=None,  # With a pooler too, the only way to the database is the one that breaks.
     )
-    async with worker(replace(services, settings=settings), notes, poll_s=60):
+    # It finds by polling what is stored after its first look at the queue and before it listens.
+    async with worker(replace(services, settings=settings), notes, poll_s=2):
         await add(services, "before")
         await notes.reach(1)
         await until(lambda: jobs_are(services, 0))

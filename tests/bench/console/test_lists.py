@@ -10,6 +10,7 @@ from app.admin.area import FOR_VIEWERS
 from app.http.paging import IdCursor, Page, PageQuery, SortedQuery
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Query
+from bench.console.__main__ import MARKS
 from bench.console.configs import write_configs
 from bench.console.filling import fill
 from bench.console.measuring import Measured, measure_all
@@ -17,6 +18,7 @@ from bench.console.operations import FIRST, Operation, cases_of, listing_rows, o
 from bench.console.rows import PARTS, Size
 from bench.console.values import Value, Values
 from deploy.running import Failed
+from tests.code.source_files import ROOT
 from tests.running.servers import ADMIN_TOKEN, Server
 
 _SIZE = Size(users=300, records=80, configs=60)
@@ -102,6 +104,13 @@ async def _all_rows(http: ClientSession, path: str, sort: str) -> list[dict[str,
         if "next" not in page:
             return rows
         query["before"] = str(page["next"])
+
+
+def test_the_published_figures_are_those_of_all_lists():
+    page = (ROOT / "docs" / "operating" / "tables.md").read_text()
+    table = page.partition(MARKS[0])[2].partition(MARKS[1])[0]
+    published = [line.split("`")[1] for line in table.splitlines() if line.startswith("| `/admin/")]
+    assert sorted(published) == sorted(row.path for row in listing_rows())
 
 
 def test_a_parameter_without_values_is_an_error():
