@@ -88,7 +88,7 @@ def test_a_page_calls_paths_of_the_server(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_uses_headers_of_the_server(page: str) -> None:
-    served = set().union(*(_HEADER.findall(path.read_text()) for path in FILES))
+    served = {header for path in FILES for header in _HEADER.findall(path.read_text())}
     used = literals(page)
     assert used >= HEADERS
     assert {header for header in used if header.startswith("X-")} <= served
