@@ -1,4 +1,4 @@
-"""The guides for Kotlin, Swift and Unity agree with the server, as far as this can be seen without their compilers."""
+"""The guides for Kotlin, Swift and Unity agree with the server, as far as this can be seen without compilers."""
 
 import re
 import shutil
