@@ -8,6 +8,7 @@ from typing import Literal
 from storage.accounts.identities import SECRET_IDS
 from storage.accounts.users import Ban, Status, holding_ban
 from storage.postgres.database import Connection
+from storage.postgres.directions import directed
 
 FoundBy = Literal[
     "user_id", "identity", "earlier_email", "order", "payment", "subscription", "withdrawal", "stream",
@@ -49,7 +50,7 @@ u.app_id, u.uid, u.status, u.name, u.create_time, u.last_login, u.banned_at, u.b
 """
 _PAGE = """
 select {columns} from users u
-where app_id = $1 and ($2::text is null or uid {compare} $2) and {condition} order by uid {order} limit $3
+where app_id = $1 and ($2::text is null or uid {{compare}} $2) and {condition} order by uid {{order}} limit $3
 """
 _CONDITIONS = {
     None: "true",
@@ -73,8 +74,7 @@ async def page(
     size: int,
 ) -> list[FoundUser]:
     """Return users of an app in the order of their creation, the newest first unless `oldest_first`."""
-    compare, order = (">", "asc") if oldest_first else ("<", "desc")
-    statement = _PAGE.format(columns=_COLUMNS, compare=compare, condition=_CONDITIONS[status], order=order)
+    statement = directed(_PAGE.format(columns=_COLUMNS, condition=_CONDITIONS[status]), oldest_first=oldest_first)
     at = [now] if status == "banned" else []
     return [FoundUser(**row) for row in await conn.fetch(statement, app_id, before, size, *at)]
 

@@ -10,6 +10,7 @@ from storage.jobs.inbox import STATE_COLUMNS, WebhookState
 from storage.payments.mismatches import COLUMNS as MISMATCH_COLUMNS
 from storage.payments.mismatches import Mismatch
 from storage.postgres.database import Connection
+from storage.postgres.directions import directed
 from streams.wire.codec import loads
 
 What = Literal["orders", "subscriptions"]
@@ -69,7 +70,7 @@ _PLATFORM_IDS = {"wallet_orders": "order_id", "card_payments": "intent_id"}
 # of orders that are open or not completed are used.
 _WHERE = """
 ($1::text is null or app_id = $1) and ($2::text[] is null or status = any($2))
-and ($3::text is null or {key} {compare} $3) order by {key} {order} limit $4
+and ($3::text is null or {key} {{compare}} $3) order by {key} {{order}} limit $4
 """
 
 
@@ -89,14 +90,14 @@ async def page(
     `status` may be written in upper or in lower case.
     """
     statuses = None if status is None else [status.upper(), status.lower()]
-    compare, order = (">", "asc") if oldest_first else ("<", "desc")
     parts = []
     for table, statement in _TABLES[what].items():
         if platform is None or table.startswith(platform.removesuffix("pay")):
-            where = _WHERE.format(key=_KEYS.get(table, "row_id"), compare=compare, order=order)
+            where = _WHERE.format(key=_KEYS.get(table, "row_id"))
             parts.append(f"({statement.format(where=where)})")
-    merged = f"select * from ({' union all '.join(parts)}) found order by row_id {order} limit $4"
-    return [ListedOrder(**row) for row in await conn.fetch(merged, of_app, statuses, before, size)]
+    merged = f"select * from ({' union all '.join(parts)}) found order by row_id {{order}} limit $4"
+    statement = directed(merged, oldest_first=oldest_first)
+    return [ListedOrder(**row) for row in await conn.fetch(statement, of_app, statuses, before, size)]
 
 
 async def find(conn: Connection, app_id: str, uid: str, *, order: str) -> ListedOrder | None:
