@@ -58,7 +58,7 @@ class Resources:
     clock: AppClock
     traces: StreamTraces | None
     tells_config_faults: bool = False
-    """Whether clients are told the details of faults of configs."""
+    """Whether errors say to clients what is wrong with a config, as in development."""
 
 
 class Stop(Enum):

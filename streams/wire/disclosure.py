@@ -1,4 +1,4 @@
-"""What clients are told of errors: in production not which config has which fault, and nothing else is left out.
+"""What the responses to clients say about errors. In production, they do not say what is wrong with a config.
 
 Names of configs and fields, and whether a secret can be decrypted, are of use to an attacker, and not to a user.
 They are for operators, who get them from the log, the admin API and the doctor, and for developers.

@@ -116,8 +116,8 @@ def _of_server(area: Area, path: str) -> Iterator[ErrorType]:
 def response_to(request: web.Request, error: ServiceError) -> web.Response:
     """Return the response to an error of an endpoint: the envelope, or a page for browsers if its area has one.
 
-    An error that the row does not list is logged and counted. The access line has the details of a fault of a
-    config, which are told to operators, and to clients only in development.
+    An error that the row does not list is logged and counted. The access line says what is wrong with a
+    config. Responses say it to operators, and to clients only in development.
     """
     context = request[REQUEST_CONTEXT]
     row = context.endpoint

@@ -1,4 +1,4 @@
-"""In production, clients are told that a config cannot be used, and only operators why."""
+"""In production, only operators learn what is wrong with a config that cannot be used."""
 
 from dataclasses import replace
 from secrets import token_hex
