@@ -167,7 +167,7 @@ async def open_services(settings: Settings, *, process: str | None = None) -> As
         engines = await stack.enter_async_context(open_local_engines(http, settings.local_url))
         passwords = await stack.enter_async_context(open_password_hashes())
         converter = await stack.enter_async_context(open_audio_converter())
-        voice_activity = await stack.enter_async_context(open_voice_activity())
+        voice_activity = await stack.enter_async_context(open_voice_activity(settings.turn_listeners))
         await stack.enter_async_context(open_retry_queue(database, valkey))
         await stack.enter_async_context(open_speech_sweep(valkey, objects))
         traces = await stack.enter_async_context(open_traces(settings.traces_url))

