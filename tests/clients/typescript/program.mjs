@@ -91,10 +91,14 @@ const STEPS = {
   },
 
   /** Read a stream. Its events are reported as they arrive. `says`: the input comes by steps `piece`. */
-  async read({ client = "user", name = "turn", speak = null, options, says = null, leaveAfter = null }) {
+  async read({ client = "user", name = "turn", speak = null, resume = null, options = {}, says = null, leaveAfter = null }) {
     const pieces = new Pieces();
     const user = clients.get(client);
-    const stream = speak ? user.speak(speak, options) : user.converse({ ...options, ...(says && { [says]: pieces }) });
+    const connections = [];
+    const onConnection = (...change) => connections.push(change);
+    const said = () => user.converse({ ...options, ...(says && { [says]: pieces }), onConnection });
+    const heard = () => (speak ? user.speak(speak, options) : user.resume(resume, { onConnection }));
+    const stream = speak || resume ? heard() : said();
     turns.set(name, { stream, pieces });
     for await (const { bytes, ...event } of stream) {
       say({ turn: name, event });
@@ -102,11 +106,15 @@ const STEPS = {
     }
     const { text, userInput, end, streamId, conversationId, audio: spoken, mimeType } = stream;
     const sound = spoken && { audio: Buffer.from(spoken).toString("base64"), mimeType };
-    return { text, userInput, end, streamId, conversationId, closed: pieces.closed, ...sound };
+    return { text, userInput, end, streamId, conversationId, connections, closed: pieces.closed, ...sound };
   },
 
   piece({ name = "turn", piece = null }) {
     turns.get(name).pieces.push(piece);
+  },
+
+  drop({ name = "turn" }) {
+    turns.get(name).stream.dropConnection();
   },
 
   text({ name = "turn" }) {
