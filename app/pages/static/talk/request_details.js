@@ -115,18 +115,6 @@ function Attempts({ run, end }) {
   `;
 }
 
-/** Return the JSON object at the start of a body that continues with text or audio. */
-function parametersOf(body) {
-  for (let at = body?.indexOf("}") ?? -1; at >= 0; at = body.indexOf("}", at + 1)) {
-    try {
-      return JSON.parse(body.slice(0, at + 1));
-    } catch {
-      // This brace closed an inner object.
-    }
-  }
-  return {};
-}
-
 function Events({ run }) {
   return html`
     <h3 id="events-title">Events</h3>
@@ -161,19 +149,20 @@ function shortenedValue(key, value) {
 }
 
 function Curl({ request }) {
-  const spoken = parametersOf(request.body).type === "audio";
+  const spoken = request.parameters?.type === "audio";
   return html`
     <h3>Request</h3>
     <${Command}
       text=${curlLine(request)}
       label="The request as curl"
-      note=${spoken && "The audio is shortened here. Replace it with your own."}
+      note=${spoken && "Put your audio, in base64, after the parameters."}
     />
   `;
 }
 
 /** Return the request as a curl command, with the session token in the shell variable SESSION. */
-export function curlLine({ method, url, headers = {}, body }) {
+export function curlLine({ method, url, headers = {}, parameters, text }) {
+  const body = parameters && JSON.stringify(parameters) + (text ?? "");
   const isDefaultMethod = method === (body ? "POST" : "GET");
   const lines = [`curl -N ${isDefaultMethod ? "" : `-X ${method} `}${quoted(new URL(url, location.href).href)}`];
   for (const [name, value] of Object.entries(headers)) {

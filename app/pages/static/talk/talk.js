@@ -14,7 +14,6 @@ import { retryMayHelp } from "./errors.js";
 const CONVERSE = "/bp/ai/conversation";
 const LAST_EVENT_MS = 5_000; // maximum wait for the last event of a cancelled stream
 const NOT_YET = Symbol("not yet");
-const SHOWN_AUDIO = 60; // characters of base64 audio shown in the request details
 
 export class Talk {
   turns = [];
@@ -218,15 +217,15 @@ export class Talk {
     const turn = this.#newTurn({ text: message.shown });
     await cancelled;
     const parameters = this.#parameters(message.type);
-    const visible = message.type === "text" ? message.input : `${message.input.slice(0, SHOWN_AUDIO)}…`;
-    await this.#request(turn, parameters + message.input, parameters + visible, () => this.#send(message));
+    const sent = { parameters: JSON.parse(parameters), text: message.shown };
+    await this.#request(turn, parameters + message.input, sent, () => this.#send(message));
   }
 
   async #sendLive(body) {
     const turn = this.#newTurn({});
     this.#liveTurn = turn;
     await this.#cancelled;
-    await this.#request(turn, body, `${this.#parameters("audio")}…`, () => this.#sendRecording(turn));
+    await this.#request(turn, body, { parameters: JSON.parse(this.#parameters("audio")) }, () => this.#sendRecording(turn));
   }
 
   /** Send the recording of a turn again whose live upload failed. */
@@ -245,9 +244,9 @@ export class Talk {
     return turn;
   }
 
-  #request(turn, body, shownBody, retry) {
+  #request(turn, body, sent, retry) {
     const headers = { "Content-Type": "application/octet-stream", "Idempotency-Key": turn.key };
-    const request = { method: "POST", url: CONVERSE, headers: this.#account.headers(headers), body: shownBody };
+    const request = { method: "POST", url: CONVERSE, headers: this.#account.headers(headers), ...sent };
     return this.#follow(turn, request, (stream) => stream.request(CONVERSE, { body, headers }), retry);
   }
 
@@ -264,6 +263,7 @@ export class Talk {
       (error) => error,
     );
     const error = await turn.streamEnded;
+    if (error !== null) turn.run.failed(error);
     turn.opens(false); // It has no effect if the stream was opened.
     const retryTurn = retry && (() => this.#retry(turn, retry));
     if (error !== null && !(error instanceof ReaderLeft)) {
@@ -282,6 +282,7 @@ export class Talk {
 
   #connectionChanged(turn, state, after) {
     turn.connection = state;
+    if (state === "lost") turn.run.lost();
     if (state === "open") {
       turn.connected(turn.stream.id, after);
       this.remember();
@@ -367,7 +368,7 @@ export class Talk {
   async #resume({ id, before, speaks, heard_ms }) {
     this.turns = this.turns.filter(({ recordId }) => recordId <= before);
     const turn = this.#newTurn({ before, speaks, heardBefore: heard_ms });
-    const request = { method: "GET", url: `/bp/ai/stream/${id}`, headers: this.#account.headers(), body: "" };
+    const request = { method: "GET", url: `/bp/ai/stream/${id}`, headers: this.#account.headers() };
     const error = await this.#follow(turn, request, (stream) => stream.resume(id), null);
     if (!(error instanceof ErrorResponse)) return;
     this.lastError = null; // The stream ended too long ago. Only the history has it.

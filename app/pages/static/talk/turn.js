@@ -1,5 +1,7 @@
 // One turn: the user's input and the answer, built from stream events or from a record of the history.
 
+import { TurnRecord } from "../inside/record.js";
+
 const STATES = { running: "running", complete: "complete", interrupted: "interrupted" };
 const FINISHES = {
   length: "The answer ends here because it reached its maximum length.",
@@ -35,12 +37,11 @@ export class Turn {
   cancelPending = false;
   /** The recording in base64, if it was sent while the user spoke. */
   recording = "";
-  /** The details of the request, for display: `{request, streamId, events, resumed, digest}`. */
+  /** The `TurnRecord` of the request, which the panel "Look inside" shows. */
   run = null;
   /** `stream`: the event stream. `streamEnded`: a promise of the error that ended it, or null. */
   stream = null;
   streamEnded = Promise.resolve(null);
-  #began = 0;
 
   /**
    * `before`: the id of the previous record. `speaks`: whether the answer is expected to have audio. `heardBefore`:
@@ -67,14 +68,12 @@ export class Turn {
   }
 
   requested(request) {
-    this.run = { request, streamId: null, events: [], resumed: [], digest: null };
-    this.#began = performance.now();
+    this.run = new TurnRecord(request);
   }
 
   /** Note that the stream is being read after event `after`: for the first time, or resumed. */
   connected(streamId, after) {
-    if (this.run.streamId !== null || this.run.request.method === "GET") this.run.resumed.push(after);
-    this.run.streamId = streamId;
+    this.run.connected(streamId, after);
     this.opens(true);
   }
 
@@ -103,8 +102,9 @@ export class Turn {
     this.connection = "none";
   }
 
-  handle({ id, name, content, digest = null }) {
-    this.run.events.push({ id, name, content, at_ms: Math.round(performance.now() - this.#began) });
+  handle(event) {
+    const { name, content } = event;
+    this.run.received(event);
     this.stored ||= name.startsWith("assistant_output");
     const { paragraphs } = this.answer;
     switch (name) {
@@ -132,7 +132,6 @@ export class Turn {
         }
         break;
       case "end":
-        this.run.digest = digest;
         this.#ended(content);
         break;
       case "error":
