@@ -2,9 +2,9 @@
 
 import hashlib
 import json  # noqa: TID251 - an independent reader
-import posixpath
 import re
 from dataclasses import replace
+from posixpath import normpath
 from typing import Any
 
 import pytest
@@ -87,7 +87,7 @@ async def test_all_files_of_the_page_are_served(server: Server) -> None:
         if kind == "text/javascript":
             folder = path.rpartition("/")[0]
             for name in re.findall(r'(?:from|new URL\()\s?"(\.{0,2}[\w./-]+\.js)"', text):
-                one = posixpath.normpath(f"{folder}/{name}")
+                one = normpath(f"{folder}/{name}")
                 found += [one] if one not in found else []
     assert {"static/talk/worklet.js", "static/talk/stream.js", "static/vendor/eventsource-parser.js"} <= set(found)
 
