@@ -47,8 +47,11 @@ var NotUnderstood = class extends ParleyError {
 };
 var DigestMismatch = class extends ParleyError {
   name = "DigestMismatch";
-  constructor(streamId) {
+  /** The last event, whose digest differs. */
+  end;
+  constructor(streamId, end) {
     super("digest_mismatch", `digest_mismatch: stream ${streamId} did not arrive as it was sent`);
+    this.end = end;
   }
 };
 async function errorOf(response) {
@@ -1036,6 +1039,7 @@ var Gap = class extends NotUnderstood {
 var EventStream = class {
   streamId = null;
   conversationId = null;
+  connection = "none";
   /** Resolves when the ids are known, or when they will never be. */
   opened;
   #setOpened = () => {
@@ -1043,14 +1047,27 @@ var EventStream = class {
   #caller;
   #request;
   #signal;
+  #onConnection;
   #digest = new Digest();
   #lastId = 0;
-  /** `request` begins the stream; it needs an `Idempotency-Key`, so that it can be repeated. */
-  constructor(caller, request, signal) {
+  #drop = () => {
+  };
+  /**
+   * `origin` is the request that begins the stream, or the id of a stream that has begun. A request needs an
+   * `Idempotency-Key`, so that it can be repeated.
+   */
+  constructor(caller, origin, signal, onConnection = () => {
+  }) {
     this.#caller = caller;
-    this.#request = request;
+    this.#request = typeof origin === "string" ? null : origin;
+    if (typeof origin === "string") this.streamId = origin;
     this.#signal = signal;
+    this.#onConnection = onConnection;
     this.opened = new Promise((resolve) => this.#setOpened = resolve);
+  }
+  /** Close the connection, as an unreliable network would. The stream is then resumed. */
+  dropConnection() {
+    this.#drop();
   }
   /**
    * Yield each event once, in the order of the ids, up to `end`.
@@ -1082,11 +1099,17 @@ var EventStream = class {
         if (fault instanceof NotUnderstood || fault instanceof Unnumbered) faulty += 1;
         const ms = this.#delayMs(fault, attempts);
         if (ms === null || faulty >= MAX_FAULTY) throw fault instanceof Unnumbered ? fault.original : fault;
+        this.#setConnection("lost");
         await delay(ms, this.#signal);
       }
     } finally {
       this.#setOpened();
+      if (this.connection !== "none") this.#setConnection("none");
     }
+  }
+  #setConnection(state) {
+    this.connection = state;
+    this.#onConnection(state, this.#lastId);
   }
   /** Return the delay before the next connection, or null if it cannot help. */
   #delayMs(fault, attempts) {
@@ -1099,7 +1122,7 @@ var EventStream = class {
   }
   /** Return whether the connection broke before the server had the whole input, which ends a stream. */
   #isLostWithItsInput(fault) {
-    if (this.#request.body?.isUnsent === void 0 || this.#lastId > START_ID) return false;
+    if (this.#request?.body?.isUnsent === void 0 || this.#lastId > START_ID) return false;
     const isGone = fault.status === 404 && this.streamId !== null;
     return isGone || fault instanceof ConnectionLost && this.#request.body.isUnsent();
   }
@@ -1116,8 +1139,10 @@ var EventStream = class {
     if (this.#signal.aborted) throw reasonOf(this.#signal);
     this.#signal.addEventListener("abort", abort);
     const request = this.#nextRequest();
-    let silent = null;
-    const giveUp = () => connection.abort(silent = new ConnectionLost("there is no response"));
+    let lost = null;
+    const close = (reason) => connection.abort(lost = new ConnectionLost(reason));
+    const giveUp = () => close("there is no response");
+    this.#drop = () => close("the connection was dropped");
     const silence = request.body?.isUnsent ? void 0 : setTimeout(giveUp, SILENCE_MS);
     try {
       const response = await this.#caller.call({ ...request, signal: connection.signal });
@@ -1126,6 +1151,7 @@ var EventStream = class {
       this.conversationId = response.headers.get("X-Service-Conversation-Id") ?? this.conversationId;
       if (this.streamId === null) throw new NotUnderstood("the response is not a stream", { status: response.status });
       this.#setOpened();
+      this.#setConnection("open");
       const parser = new SseParser();
       for await (const bytes of piecesOf(response)) {
         for (const message of parser.feed(bytes)) {
@@ -1134,8 +1160,10 @@ var EventStream = class {
         }
       }
     } catch (error) {
-      throw silent ?? error;
+      throw lost ?? error;
     } finally {
+      this.#drop = () => {
+      };
       clearTimeout(silence);
       this.#signal.removeEventListener("abort", abort);
       connection.abort();
@@ -1166,7 +1194,7 @@ var EventStream = class {
     const content = event.content;
     if (event.name === "assistant_output_chunk") this.#digest.addText(content.text);
     else if ("bytes" in event) this.#digest.addAudio(event.bytes);
-    else if (event.name === "end" && !this.#digest.matches(content.digest)) throw new DigestMismatch(this.streamId);
+    else if (event.name === "end" && !this.#digest.matches(content.digest)) throw new DigestMismatch(this.streamId, event);
   }
 };
 function parsedEvent({ name, data }, id) {
@@ -1248,23 +1276,35 @@ var Turn = class {
   end = null;
   /** What the user has said, once it is recognized. */
   userInput = null;
+  /** What precedes the input in the request. Null: the turn was resumed. */
+  parameters;
+  idempotencyKey;
   #caller;
   #input;
   #stream;
   #leaving = new AbortController();
   #paragraphs = [];
   #events = null;
-  constructor(caller, options) {
-    const { text, audio, signal, idempotencyKey = randomId() } = options;
-    if (text === void 0 === (audio === void 0)) throw new TypeError("either text or audio is required");
+  /** `origin` is what is said, or the id of the stream of a turn that was said before. */
+  constructor(caller, origin, { signal, onConnection } = {}) {
     this.#caller = caller;
+    const resumed = typeof origin === "string";
+    this.parameters = resumed ? null : parametersOf(origin);
+    this.idempotencyKey = resumed ? null : origin.idempotencyKey ?? randomId();
+    this.#input = resumed ? null : this.#inputOf(origin);
+    const leaving = leavingWith(this.#leaving, signal);
+    this.#stream = new EventStream(caller, resumed ? origin : this.#requestOf(origin), leaving, onConnection);
+  }
+  #inputOf({ text, audio }) {
+    if (text === void 0 === (audio === void 0)) throw new TypeError("either text or audio is required");
     const source2 = audio !== void 0 ? encodedAudio(audio) : encodedText(text);
-    this.#input = new Input(source2, (error) => this.#leaving.abort(error));
-    const live = caller.canUploadLive && typeof text !== "string";
-    const body = inputBody(parametersOf(options), this.#input, { live });
-    const headers = { "Idempotency-Key": idempotencyKey };
-    const request = { method: "POST", path: "/bp/ai/conversation", headers, body };
-    this.#stream = new EventStream(caller, request, leavingWith(this.#leaving, signal));
+    return new Input(source2, (error) => this.#leaving.abort(error));
+  }
+  #requestOf({ text }) {
+    const live = this.#caller.canUploadLive && typeof text !== "string";
+    const body = inputBody(this.parameters, this.#input, { live });
+    const headers = { "Idempotency-Key": this.idempotencyKey };
+    return { method: "POST", path: "/bp/ai/conversation", headers, body };
   }
   /** Known as soon as the first event has arrived. */
   get streamId() {
@@ -1273,6 +1313,10 @@ var Turn = class {
   /** The `conversationId` of the next turn. Known as soon as the first event has arrived. */
   get conversationId() {
     return this.#stream.conversationId;
+  }
+  /** The state of the connection. A lost one is restored by itself. */
+  get connection() {
+    return this.#stream.connection;
   }
   /** The answer so far. Its paragraphs are separated by blank lines. */
   get text() {
@@ -1301,9 +1345,13 @@ var Turn = class {
    * returns, the next turn may begin.
    */
   async interrupt({ heardMs = null } = {}) {
-    if (this.#events !== null) await this.#stream.opened;
+    if (this.#events !== null && this.streamId === null) await this.#stream.opened;
     if (this.streamId !== null) await cancelStream(this.#caller, this.streamId, heardMs);
     else this.#leaving.abort();
+  }
+  /** Close the connection, to see what happens on an unreliable network. The turn is resumed by itself. */
+  dropConnection() {
+    this.#stream.dropConnection();
   }
   async *#read() {
     try {
@@ -1312,7 +1360,7 @@ var Turn = class {
         yield event;
       }
     } finally {
-      this.#input.close();
+      this.#input?.close();
     }
   }
   #apply(event) {
@@ -1365,7 +1413,16 @@ var User = class {
   images;
   /** Return a turn of a conversation. It is sent when its iteration begins. */
   converse(options) {
-    return new Turn(this.caller, options);
+    return new Turn(this.caller, options, options);
+  }
+  /**
+   * Return a turn whose stream has begun before, such as in a page that was reloaded. All its events are read again.
+   *
+   * A stream can be read for two minutes after its end. Later, the iteration throws a `ParleyError` with the status
+   * 404, and only the history has the turn.
+   */
+  resume(streamId, options = {}) {
+    return new Turn(this.caller, streamId, options);
   }
   /** Return a text as speech. It is sent when its iteration begins. */
   speak(text, options) {

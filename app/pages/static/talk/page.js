@@ -2,6 +2,7 @@
 
 import { Microphone, Player } from "../client/parley-client.js";
 import { Inside } from "../inside/panel.js";
+import { Bar } from "../shared/bar.js";
 import { html, render, useEffect, useReducer, useState } from "../vendor/preact.js";
 import { LOCAL_STRATEGY, effectiveChoices } from "./choices.js";
 import { Composer } from "./composer.js";
@@ -23,8 +24,8 @@ const NOT_STORED =
   "To be recognized, allow this site to store data.";
 const WIDE = matchMedia("(min-width: 68.75rem)"); // The panel has a place beside the conversation.
 const TABS = [
-  { id: "conversation", title: "Conversation" },
-  { id: "pronunciation", title: "Pronunciation" },
+  { id: "conversation", title: "Conversation", icon: "conversation" },
+  { id: "pronunciation", title: "Pronunciation", icon: "pronunciation" },
 ];
 
 const parameters = new URLSearchParams(location.search);
@@ -36,9 +37,8 @@ const saved = new JsonEntry(new Store(() => sessionStorage), visitor.app, "talk"
 const talk = new Talk({ visitor, player, microphone, saved, onChange: () => redraw() });
 const chosen = new JsonEntry(storage, visitor.app, "choices");
 
-// The server removes the links to what it does not serve.
-const links = [...document.querySelectorAll("link[rel=help], link[rel=related]")].map(({ href, title }) => ({ href, title }));
-const consoleUrl = links.find(({ title }) => title === "Console")?.href;
+// The server writes the links of the bar, and knows whether there is a console.
+const consoleUrl = document.getElementById("bar").content.querySelector('[href="/console"]')?.href;
 
 let redraw = () => {};
 
@@ -105,13 +105,11 @@ function App() {
     connectHref: consoleUrl && `${consoleUrl}#/configs?kind=vendor_accounts`,
   };
   return html`
-    <header class="bar">
-      <h1><span class="logo" aria-hidden="true"><i /><i /><i /></span>Talk to Parley</h1>
+    <${Bar}>
       ${offers && html`<${TabList} tabs=${TABS} shown=${shown} onShow=${setShown} />`}
-      <nav aria-label="Pages">${links.map(({ href, title }) => html`<a key=${href} href=${href}>${title}</a>`)}</nav>
       ${offers &&
       talking &&
-      html`<div class="tools">
+      html`
         <${IconButton}
           icon="new"
           label="New conversation"
@@ -126,10 +124,11 @@ function App() {
           aria-controls="inside"
           onAct=${() => showInside(!inside)}
         />
-      </div>`}
-    </header>
+      `}
+    <//>
     <main class=${inside && talking ? "with-inside" : ""}>
       <div class="content">
+        <h1 class="unseen">Talk to Parley</h1>
         ${fault && html`<${Alert} fault=${fault} onRetry=${() => location.reload()} />`}
         <div aria-live="polite">
           ${notice &&
@@ -154,7 +153,6 @@ function App() {
             open=${settings}
             offers=${offers}
             choices=${choices}
-            links=${links}
             onChoose=${choose}
             onNewUser=${startAsNewUser}
             onClose=${() => setSettings(false)}

@@ -15,15 +15,16 @@ export class Voice {
   #recording = null;
   #handsFree;
 
-  /** `onSpeech` is called with each recording as it begins, and `onInterrupt` when the user speaks over an answer. */
+  /** `onInterrupt` is called when the user begins to speak hands-free, and then `onSpeech` with the recording. */
   constructor({ microphone, player, onSpeech, onInterrupt, onChange }) {
     this.#microphone = microphone;
     this.#onChange = onChange;
     const onUtterance = (recording) => {
+      onInterrupt(); // Also an answer that is not played yet.
       this.#begins(recording);
       onSpeech(recording);
     };
-    this.#handsFree = new HandsFree({ microphone, player, onUtterance, onInterrupt });
+    this.#handsFree = new HandsFree({ microphone, player, onUtterance, onInterrupt, onLost: onChange });
   }
 
   get handsFree() {
