@@ -155,7 +155,7 @@ class TalkPage:
     async def played(self) -> float:
         """Wait until the answer has been played. Return how many milliseconds of audio that were."""
         await self.page.evaluate(_PLAYER_IS, "idle")
-        return await self.page.evaluate("() => window.parley.player.playedMs")
+        return await self.page.evaluate("() => window.parley.player.heardMs")
 
     async def press(self, button: Locator) -> None:
         await button.scroll_into_view_if_needed()

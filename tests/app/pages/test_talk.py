@@ -89,7 +89,7 @@ async def test_all_files_of_the_page_are_served(server: Server) -> None:
             for name in re.findall(r'(?:from|new URL\()\s?"(\.{0,2}[\w./-]+\.js)"', text):
                 one = normpath(f"{folder}/{name}")
                 found += [one] if one not in found else []
-    assert {"static/talk/worklet.js", "static/talk/stream.js", "static/vendor/eventsource-parser.js"} <= set(found)
+    assert {"static/client/worklet.js", "static/client/parley-client.js", "static/inside/record.js"} <= set(found)
 
 
 @pytest.mark.parametrize(

@@ -176,6 +176,7 @@ export class Talk {
     this.lastError = null;
     const cancelled = this.interrupt();
     const turn = this.#newTurn({ input });
+    if (input.audio) this.#listen(turn);
     await cancelled;
     if (turn.removed) return;
     const { strategies, language, answerLanguage, voice, params } = this.choices;
@@ -191,6 +192,13 @@ export class Talk {
       ...this.#readOptions(turn),
     });
     await this.#read(turn, () => this.#retry(turn));
+  }
+
+  async #listen(turn) {
+    turn.listening = true;
+    await turn.input.audio.ended;
+    turn.listening = false;
+    this.#onChange();
   }
 
   #newTurn(options) {

@@ -33,9 +33,10 @@ export function Transcript({ talk, player, welcome, onInside }) {
         ${talk.turns.map(
           (turn) => html`
             <${Message} key=${`${turn.key}-user`} role="user" title="You" content=${turn.user} language=${turn.languages[0]} />
-            <${Message} key=${`${turn.key}-answer`} role="assistant" title="Parley" content=${turn.answer} language=${turn.languages[1]}>
+            ${!(turn.listening && turn.running) &&
+            html`<${Message} key=${`${turn.key}-answer`} role="assistant" title="Parley" content=${turn.answer} language=${turn.languages[1]}>
               <${AnswerActions} talk=${talk} turn=${turn} onInside=${() => onInside(turn)} />
-            <//>
+            <//>`}
           `,
         )}
       </div>

@@ -24,6 +24,8 @@ export class Turn {
   sounds = [];
   /** Milliseconds from the request to the first audio or, without a voice, to the first text. */
   latencyMs = null;
+  /** Whether the user is still speaking. */
+  listening = false;
   /** Whether the user has interrupted the answer. */
   silenced = false;
   /** The turn of the client, which is read. Null: it waits for the end of the turn before, or is from the history. */

@@ -3,6 +3,8 @@
 import { ParleyClient } from "../client/parley-client.js";
 import { JsonEntry } from "./storage.js";
 
+const BEGIN_MS = 6_000; // Somebody who waits for an answer would rather be told that the server is busy.
+
 export class Visitor {
   app;
   client;
@@ -19,6 +21,7 @@ export class Visitor {
     this.#device = new JsonEntry(store, app, "device");
     this.client = new ParleyClient(location.origin, app, {
       store: { load: () => this.#storedSession(), save: (session) => this.#session.write(session ?? {}) },
+      backoff: { beginMs: BEGIN_MS },
       onSessionExpired: () => this.#renew(),
       fetch: (url, options) => {
         this.onRequest(url, options);
