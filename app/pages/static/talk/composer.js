@@ -33,7 +33,7 @@ export function Composer({ talk, player, choices, onHandsFree }) {
   const ready = talk.phase === "idle" && !voice.handsFree;
   const held = voice.active && !voice.handsFree;
   return html`
-    <div class="composer" data-phase=${talk.phase}>
+    <div class="composer" data-phase=${talk.phase} data-typing=${text === "" ? null : ""}>
       ${voice.handsFree && html`<${Orb} size="medium" phase=${talk.phase} voice=${voice} player=${player} />`}
       <form class="compose-row" onSubmit=${onSubmit}>
         ${!voice.handsFree && html`<${Orb} phase=${talk.phase} voice=${voice} player=${player} />`}

@@ -10,13 +10,15 @@ const COPIED_MS = 2_000;
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const seconds = new Intl.NumberFormat(undefined, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
+const duration = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : `${seconds.format(ms / 1000)} s`);
+
 /** With `aria-busy`, screen readers wait until the message is complete. */
 export function Message({ role, title, language, content: { paragraphs, state, notes = [] }, children }) {
   const running = state === "running";
   const states = role === "user" ? {} : paragraphs.length ? STATES : EMPTY;
   return html`<article data-role=${role} data-state=${state} aria-label=${title} aria-busy=${running ? "true" : "false"}>
     ${paragraphs.map((text, index) => html`<p key=${index} lang=${language}>${text}</p>`)}
-    ${running && paragraphs.length === 0 && html`<span class="waits" aria-hidden="true"><i /><i /><i /></span>`}
+    ${running && paragraphs.length === 0 && html`<span class="dots" aria-hidden="true"><i /><i /><i /></span>`}
     ${[states[state], ...notes].filter(Boolean).map((note) => html`<small key=${note}>${note}</small>`)}
     ${children}
   </article>`;
@@ -41,7 +43,7 @@ export function AnswerActions({ talk, turn, onInside }) {
 }
 
 function Latency({ turn, onInside }) {
-  const waited = turn.latencyMs === null ? "" : `${seconds.format(turn.latencyMs / 1000)} s`;
+  const waited = turn.latencyMs === null ? "" : duration(turn.latencyMs);
   const label = waited ? `Answered after ${waited}. Look inside this answer` : "Look inside this answer";
   return html`<button type="button" class="quiet latency" aria-label=${label} title=${label} onClick=${onInside}>
     <${Icon} name="timer" />${waited}
