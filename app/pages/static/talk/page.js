@@ -1,6 +1,7 @@
 // The talk page: sets up the account, loads the offers of the app and renders the components.
 
 import { html, render, useEffect, useReducer, useState } from "../vendor/preact.js";
+import { Inside } from "../inside/panel.js";
 import { Account } from "./account.js";
 import { effectiveChoices } from "./choices.js";
 import { Composer } from "./composer.js";
@@ -10,7 +11,6 @@ import { Microphone } from "./microphone.js";
 import { Mouth } from "./mouth.js";
 import { Player } from "./player.js";
 import { Pronounce } from "./pronounce.js";
-import { RequestDetails } from "./request_details.js";
 import { Settings } from "./settings.js";
 import { JsonEntry, Store } from "./storage.js";
 import { TabList } from "./tabs.js";
@@ -57,6 +57,7 @@ function App() {
   const [notice, setNotice] = useState("");
   const [shown, setShown] = useState("conversation");
   const [settings, setSettings] = useState(false);
+  const [looked, setLooked] = useState(null); // the turn that "Look inside" shows, if it is not the latest
   const [inside, setInside] = useState(WIDE.matches && chosen.read().inside !== false);
 
   useEffect(() => {
@@ -145,7 +146,14 @@ function App() {
       ${offers &&
       talking &&
       inside &&
-      html`<${RequestDetails} run=${talk.current?.run ?? null} onClose=${() => showInside(false)}>
+      html`<${Inside}
+        records=${talk.turns.map(({ run }) => run).filter(Boolean)}
+        chosen=${looked}
+        onChoose=${setLooked}
+        onClose=${() => showInside(false)}
+        app=${account.app}
+        consoleUrl=${links.find(({ title }) => title === "Console")?.href}
+      >
         <${Experiments} />
       <//>`}
     </main>
@@ -165,7 +173,7 @@ function Experiments() {
       >
         Disconnect
       </button>
-      <small>Closes the connection in the middle of an answer. The page resumes it without a gap.</small>
+      <small>Drops the connection in the middle of an answer. The page resumes it.</small>
     </div>
   </section>`;
 }

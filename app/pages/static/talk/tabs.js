@@ -2,8 +2,8 @@
 
 import { html, useRef } from "../vendor/preact.js";
 
-/** `tabs`: `[{id, title}]`. */
-export function TabList({ tabs, shown, onShow }) {
+/** `tabs`: `[{id, title}]`. `label`: what they select. */
+export function TabList({ tabs, shown, onShow, label = "Features" }) {
   const list = useRef(null);
 
   const onKeyDown = (event) => {
@@ -17,7 +17,7 @@ export function TabList({ tabs, shown, onShow }) {
   };
 
   return html`
-    <div role="tablist" aria-label="Features" ref=${list} onKeyDown=${onKeyDown}>
+    <div role="tablist" aria-label=${label} ref=${list} onKeyDown=${onKeyDown}>
       ${tabs.map(
         ({ id, title }) => html`<button
           key=${id}
