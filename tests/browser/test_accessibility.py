@@ -182,7 +182,7 @@ async def test_every_control_works_with_the_keyboard(
     await tab_to(talk, "Look inside")
     if await talk.button("Look inside").get_attribute("aria-expanded") == "false":
         await keyboard.press("Enter")
-    await expect(talk.page.get_by_role("table", name="Events")).to_be_visible()
+    await expect(talk.page.get_by_role("figure", name="Timeline")).to_be_visible()
 
 
 async def test_the_button_can_be_clicked_instead_of_held(

@@ -128,7 +128,7 @@ async def test_another_strategy_answers_if_fallback_is_enabled(talk: TalkPage, p
     await talk.say("Is anybody there?")
     assert await talk.answered() == ["Here I am"]
     details = await talk.open_details()
-    await expect(details).to_contain_text(containing("a-broken", "answered 400", "a-sound answered"))
+    await expect(details).to_contain_text(containing("a-broken", "answered 400", "a-sound.*succeeded"))
 
 
 async def test_a_message_is_sent_when_the_network_is_available_again(

@@ -9,7 +9,6 @@
 // The page draws again after each call. It gives the panel the records of its turns, oldest first.
 
 const AUDIO = "assistant_output_audio_chunk";
-const TEXT = "assistant_output_chunk";
 
 let count = 0;
 
@@ -19,7 +18,7 @@ export class TurnRecord {
   /** When it was sent. */
   at = new Date();
   streamId = null;
-  /** `[{id, name, content, bytes, at_ms}]`: `bytes` is the size of its data, `at_ms` the time since the request. */
+  /** `[{key, id, name, content, bytes, at_ms}]`: `bytes` is the size of the content, `at_ms` the time since the request. */
   events = [];
   /** The times without a connection: `[{lost_ms, open_ms, after}]`. While it is lost, `open_ms` and `after` are null. */
   gaps = [];
@@ -44,7 +43,8 @@ export class TurnRecord {
   constructor(request) {
     count += 1;
     this.key = `request-${count}`;
-    this.request = { parameters: null, text: null, said: request.text ?? "", ...request };
+    const { parameters = null, text = null, said = text ?? "" } = request;
+    this.request = { ...request, parameters, text, said };
   }
 
   /** Note that the stream is being read after event `lastId`: for the first time, or resumed. */
@@ -65,7 +65,8 @@ export class TurnRecord {
    * next to the `content` is ignored.
    */
   received({ id, name, content, digest = null }) {
-    const event = { id, name, content, bytes: sizeOf(name, content), at_ms: this.#now() };
+    const key = this.events.length; // An error of a lost process has no id.
+    const event = { key, id, name, content, bytes: sizeOf(name, content), at_ms: this.#now() };
     this.events.push(event);
     if (!this.#first.has(name)) this.#first.set(name, event);
     this.#last.set(name, event);
@@ -129,9 +130,5 @@ export class TurnRecord {
   }
 }
 
-/** The size of an event's content in bytes. Pieces of text and audio, which are many, are not encoded to count them. */
-function sizeOf(name, content) {
-  if (name === AUDIO) return content.audio?.length ?? 0;
-  if (name === TEXT) return content.text.length;
-  return JSON.stringify(content).length;
-}
+/** The size of a content in bytes. That of audio, which is large, is not encoded to count it. */
+const sizeOf = (name, content) => (name === AUDIO ? (content.audio?.length ?? 0) : JSON.stringify(content).length);

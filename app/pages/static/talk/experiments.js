@@ -15,7 +15,7 @@ export function Experiments({ talk, player }) {
       >
         Disconnect
       </button>
-      <small>Closes the connection in the middle of an answer. The page resumes it without a gap.</small>
+      <small>Drops the connection in the middle of an answer. The page resumes it.</small>
     </div>
   </section>`;
 }
