@@ -5,6 +5,7 @@ contrast of at least 4.5 with its background, and the border of a control at lea
 """
 
 from typing import Final
+from urllib.parse import quote
 
 LOGO: Final = """<svg viewBox="0 0 24 24" class="page-logo" aria-hidden="true">\
 <rect width="24" height="24" rx="6" fill="#0172ad"/>\
@@ -13,6 +14,14 @@ LOGO: Final = """<svg viewBox="0 0 24 24" class="page-logo" aria-hidden="true">\
 
 LOGO_FILE: Final = LOGO.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ')
 """The logo as a file, which is the icon of the pages."""
+
+ICON_URL: Final = f"data:image/svg+xml,{quote(LOGO_FILE)}"
+"""The icon of pages that load nothing."""
+
+LOGO_STYLE: Final = """.page-logo { flex: none; width: 1.75rem; height: 1.75rem; fill: none; }
+.page-logo rect { fill: var(--accent); }
+.page-logo path { stroke: var(--on-accent); }
+"""
 
 VARIABLES: Final = """:root {
   color-scheme: light dark;
@@ -60,7 +69,7 @@ VARIABLES: Final = """:root {
   --space-8: 2rem;
   --bar-height: 3.5rem;
   --tint: color-mix(in srgb, var(--accent) 12%, var(--card));
-  --shadow: 0 .5rem 2rem rgb(15 23 42 / 12%);
+  --shadow: 0 .5rem 2rem rgb(15 23 42 / 10%);
   --motion: 120ms;
 }
 @media (prefers-reduced-motion: reduce) { :root { --motion: 0s; } }
@@ -116,7 +125,7 @@ input, select, textarea { display: block; width: 100%; min-width: 0; margin-top:
   border: 1px solid var(--field); border-radius: var(--radius); background: var(--card); color: inherit;
   font: inherit; font-size: var(--size-m); font-weight: 400; }
 input:read-only { border-color: var(--line); background: var(--page); color: var(--quiet); }
-[aria-invalid="true"] { border-color: var(--alert); }
+:is(input, select, textarea)[aria-invalid] { border-color: var(--alert); }
 input:is([type="checkbox"], [type="radio"]) { flex: none; width: 1.25rem; height: 1.25rem; margin: 0;
   accent-color: var(--accent); }
 :focus-visible { outline: 2px solid var(--title); outline-offset: 2px; }
@@ -128,26 +137,25 @@ input:is([type="checkbox"], [type="radio"]) { flex: none; width: 1.25rem; height
 .card { display: grid; min-height: 100vh; min-height: 100dvh; padding: 1rem; align-content: center;
   justify-items: center; }
 .card main { width: 100%; max-width: 26rem; padding: var(--card-padding); border: 1px solid var(--line);
-  border-radius: var(--card-radius); background: var(--card); box-shadow: 0 .5rem 2rem rgb(15 23 42 / 8%); }
-.card header { display: flex; align-items: center; gap: .75rem; margin-bottom: 1.5rem; font-size: var(--size-l);
-  font-weight: 600; color: var(--title); }
-.card header span { display: grid; place-items: center; flex: none; width: 2.25rem; height: 2.25rem;
+  border-radius: var(--card-radius); background: var(--card); box-shadow: var(--shadow); }
+.card main > header { display: flex; align-items: center; gap: .75rem; margin-bottom: 1.5rem;
+  font-size: var(--size-l); font-weight: 600; color: var(--title); }
+.card main > header span { display: grid; place-items: center; flex: none; width: 2.25rem; height: 2.25rem;
   border-radius: .5rem; background: var(--accent); color: var(--on-accent);
-  border: 1px solid color-mix(in srgb, var(--title) 25%, var(--accent)); }
-.card header small { font-size: var(--size-xs); font-weight: 400; color: var(--quiet); }
+  border: 1px solid var(--accent-line); }
+.card main > header small { font-size: var(--size-xs); font-weight: 400; color: var(--quiet); }
 .card :is(p, ul) { margin: .75rem 0 0; }
 .card ul { padding-left: 1.25rem; }
 .card li { margin-top: .25rem; }
 .card form { display: grid; gap: .75rem; margin-top: 1.5rem; }
-.card nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem; margin-top: 1.25rem; }
+.card main > nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem; margin-top: 1.25rem; }
 @media (max-width: 30rem) { :root { --card-padding: 1.5rem; } }
 """
 """Rules for headings, links, buttons, fields, and a card in the middle of the page (`class="card"` of the body)."""
 
-BAR: Final = """.page-logo { flex: none; width: 1.75rem; height: 1.75rem; fill: none; }
-.page-logo rect { fill: var(--accent); }
-.page-logo path { stroke: var(--on-accent); }
-.page-bar { position: sticky; top: 0; z-index: 2; display: flex; align-items: center; gap: var(--space-4);
+BAR: Final = (
+    LOGO_STYLE
+    + """.page-bar { position: sticky; top: 0; z-index: 2; display: flex; align-items: center; gap: var(--space-4);
   height: var(--bar-height); padding: 0 var(--space-4); border-bottom: 1px solid var(--line);
   background: var(--card); font-size: var(--size-m); line-height: 1.5; }
 .page-links { display: contents; }
@@ -182,4 +190,5 @@ BAR: Final = """.page-logo { flex: none; width: 1.75rem; height: 1.75rem; fill: 
 }
 @media (max-width: 40rem) { .page-bar { padding: 0 var(--space-2) 0 var(--space-3); } }
 """
+)
 """Rules for the logo, and for the bar at the top of a page (`app/page_bar.py`)."""
