@@ -142,7 +142,7 @@ $(TYPESCRIPT_BUILT): $(TYPESCRIPT_PACKAGES) $(TYPESCRIPT)/package.json $(TYPESCR
 
 $(PAGES_CLIENT): $(TYPESCRIPT_BUILT) $(TYPESCRIPT)/pages.ts
 	@cd $(TYPESCRIPT) && npm run --silent pages -- --outfile=$(abspath $@)
-	@cp $(TYPESCRIPT)/dist/audio/worklet.js $(TYPESCRIPT)/dist/audio/fvad.wasm $(TYPESCRIPT)/dist/audio/fvad.LICENSE.txt $(@D)
+	@cp $(addprefix $(TYPESCRIPT)/dist/audio/,worklet.js silero.bin silero.LICENSE.txt) $(@D)
 
 $(RUNNABLE): $(RUN_LOCKS) $(LOCKS)/bootstrap.lock deploy/setup pyproject.toml
 	@deploy/setup $(VENV)

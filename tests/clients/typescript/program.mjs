@@ -3,6 +3,7 @@
 import { request } from "node:http";
 import { createInterface } from "node:readline";
 import * as parley from "../../../clients/typescript/dist/index.js";
+import { SileroVoiceDetector, Utterances } from "../../../clients/typescript/dist/audio/index.js";
 import { ServerClient, serverToken, verifyWebhook } from "../../../clients/typescript/dist/server/index.js";
 import { Digest } from "../../../clients/typescript/dist/streams/digest.js";
 
@@ -143,6 +144,25 @@ const STEPS = {
       else if (content?.audio !== undefined) own.addAudio(bytesOf(content.audio));
     }
     return own.matches(digest);
+  },
+
+  /** Return the probabilities of a voice in the frames of 16-bit samples. */
+  async voices({ weights, pcm }) {
+    const detector = await SileroVoiceDetector.load(weights.buffer);
+    const samples = new Int16Array(pcm.buffer);
+    const probabilities = [];
+    for (let at = 0; at + detector.frameSamples <= samples.length; at += detector.frameSamples) {
+      probabilities.push(detector.probability(samples.subarray(at, at + detector.frameSamples)));
+    }
+    return probabilities;
+  },
+
+  /** Return the changes that frames make: `[count, voiced, overAnswer]`. */
+  utterances({ options, frames }) {
+    const utterances = new Utterances(options);
+    return frames.flatMap(([count, voiced, overAnswer]) =>
+      Array.from({ length: count }, () => utterances.push(voiced, { overAnswer })).filter(Boolean),
+    );
   },
 };
 

@@ -16,7 +16,7 @@ def test_the_pages_load_the_client_as_it_is_built(built: None, tmp_path: Path) -
     succeeded, output = run("npm", "--prefix", str(CLIENT), "run", "--silent", "pages", "--", f"--outfile={bundle}")
     assert succeeded, output
     assert (PAGES / bundle.name).read_bytes() == bundle.read_bytes(), "run `make clients`"
-    for name in ("worklet.js", "fvad.wasm", "fvad.LICENSE.txt"):
+    for name in ("worklet.js", "silero.bin", "silero.LICENSE.txt"):
         assert (PAGES / name).read_bytes() == (CLIENT / "dist/audio" / name).read_bytes(), "run `make clients`"
 
 
@@ -25,7 +25,7 @@ async def test_the_server_delivers_it_to_its_pages(server: Server) -> None:
         for name, kind in {
             "parley-client.js": "text/javascript",
             "worklet.js": "text/javascript",
-            "fvad.wasm": "application/wasm",
+            "silero.bin": "application/octet-stream",
         }.items():
             async with server.http.get(f"{server.url}{folder}/client/{name}") as response:
                 assert (response.status, response.content_type) == (200, kind)

@@ -1601,42 +1601,216 @@ var Utterances = class {
   }
 };
 
-// src/audio/voice_detector.ts
-var MODE = 3;
-var WebRtcVoiceDetector = class _WebRtcVoiceDetector {
-  frameSamples = 480;
-  // 30 ms, the longest that it accepts
-  #fvad;
-  #detector;
-  #frame;
-  constructor(fvad) {
-    this.#fvad = fvad;
-    this.#detector = fvad.e();
-    fvad.j(this.#detector, MODE);
-    fvad.k(this.#detector, RATE);
-    this.#frame = fvad.f(2 * this.frameSamples);
+// src/audio/layers.ts
+var Layer = class {
+  rows;
+  columns;
+  #weights;
+  #bias;
+  constructor(weights, bias) {
+    this.rows = bias.length;
+    this.columns = weights.length / bias.length;
+    this.#weights = weights;
+    this.#bias = bias;
   }
-  /** `wasm`: the address of `fvad.wasm` of this package, for build tools that do not find it, or its content. */
-  static async load(wasm = new URL("./fvad.wasm", import.meta.url)) {
-    const content = typeof wasm === "string" || wasm instanceof URL ? await fetched(wasm) : wasm;
-    const failed = () => {
-      throw new Error("the voice detector has failed");
-    };
-    const noMoreMemory = () => 0;
-    const { instance } = await WebAssembly.instantiate(content, { a: { a: failed, b: noMoreMemory } });
-    const fvad = instance.exports;
-    fvad.d();
-    return new _WebRtcVoiceDetector(fvad);
-  }
-  isVoice(frame) {
-    new Int16Array(this.#fvad.c.buffer, this.#frame, this.frameSamples).set(frame);
-    return this.#fvad.l(this.#detector, this.#frame, this.frameSamples) === 1;
-  }
-  free() {
-    this.#fvad.i(this.#frame);
-    this.#fvad.h(this.#detector);
+  /** Write the rows' products with `input` from `from` on into `out`, from `at`. */
+  apply(input, from, out, at) {
+    const [weights, columns] = [this.#weights, this.columns];
+    const whole = columns - columns % 4;
+    for (let row = 0, weight = 0; row < this.rows; row += 1) {
+      let [a, b, c, d] = [this.#bias[row], 0, 0, 0];
+      for (let column = 0; column < whole; column += 4, weight += 4) {
+        a += weights[weight] * input[from + column];
+        b += weights[weight + 1] * input[from + column + 1];
+        c += weights[weight + 2] * input[from + column + 2];
+        d += weights[weight + 3] * input[from + column + 3];
+      }
+      for (let column = whole; column < columns; column += 1, weight += 1) {
+        a += weights[weight] * input[from + column];
+      }
+      out[at + row] = a + b + c + d;
+    }
   }
 };
+function layersOf(file, shapes) {
+  const floats = shapes.reduce((total, [rows]) => total + 2 * rows, 0);
+  const weights = shapes.reduce((total, [rows, columns]) => total + rows * columns, 0);
+  if (file.byteLength !== 4 * floats + weights) throw new Error("these are not the weights of the voice detector");
+  let [float, weight] = [0, 4 * floats];
+  return shapes.map(([rows, columns]) => {
+    const scales = new Float32Array(file, float, rows);
+    const bias = new Float32Array(file, float + 4 * rows, rows);
+    const quantized = new Int8Array(file, weight, rows * columns);
+    float += 8 * rows;
+    weight += rows * columns;
+    return new Layer(Float32Array.from(quantized, (value, at) => value * scales[Math.floor(at / columns)]), bias);
+  });
+}
+
+// src/audio/spectrum.ts
+var WINDOW_SAMPLES = 256;
+var BINS = WINDOW_SAMPLES / 2 + 1;
+var BITS = Math.log2(WINDOW_SAMPLES);
+var HANN = Float64Array.from({ length: WINDOW_SAMPLES }, (_, at) => Math.sin(Math.PI * at / WINDOW_SAMPLES) ** 2);
+var COSINES = Float64Array.from({ length: WINDOW_SAMPLES / 2 }, (_, at) => Math.cos(2 * Math.PI * at / WINDOW_SAMPLES));
+var SINES = Float64Array.from({ length: WINDOW_SAMPLES / 2 }, (_, at) => Math.sin(2 * Math.PI * at / WINDOW_SAMPLES));
+var REVERSED = Uint8Array.from(
+  { length: WINDOW_SAMPLES },
+  (_, at) => Array.from({ length: BITS }, (_2, bit) => (at >> bit & 1) << BITS - 1 - bit).reduce((sum, bit) => sum | bit, 0)
+);
+var real = new Float64Array(WINDOW_SAMPLES);
+var imaginary = new Float64Array(WINDOW_SAMPLES);
+function magnitudes(samples, from, out, at) {
+  for (let index = 0; index < WINDOW_SAMPLES; index += 1) {
+    const sample = REVERSED[index];
+    real[index] = samples[from + sample] * HANN[sample];
+  }
+  imaginary.fill(0);
+  for (let half = 1; half < WINDOW_SAMPLES; half *= 2) combine(half);
+  for (let bin = 0; bin < BINS; bin += 1) out[at + bin] = Math.hypot(real[bin], imaginary[bin]);
+}
+function combine(half) {
+  const stride = WINDOW_SAMPLES / (2 * half);
+  for (let begin = 0; begin < WINDOW_SAMPLES; begin += 2 * half) {
+    for (let offset = 0; offset < half; offset += 1) {
+      const [low, high] = [begin + offset, begin + offset + half];
+      const [cosine, sine] = [COSINES[offset * stride], SINES[offset * stride]];
+      const turnedReal = real[high] * cosine + imaginary[high] * sine;
+      const turnedImaginary = imaginary[high] * cosine - real[high] * sine;
+      real[high] = real[low] - turnedReal;
+      imaginary[high] = imaginary[low] - turnedImaginary;
+      real[low] = real[low] + turnedReal;
+      imaginary[low] = imaginary[low] + turnedImaginary;
+    }
+  }
+}
+
+// src/audio/voice_detector.ts
+var VOICE = 0.5;
+var FRAME_SAMPLES = 512;
+var CONTEXT_SAMPLES = 64;
+var MIRRORED_SAMPLES = 64;
+var HOP_SAMPLES = 128;
+var TIMES = 4;
+var UNITS = 128;
+var KERNEL = 3;
+var [FIRST, SECOND, THIRD, FOURTH] = [128, 64, 64, 128];
+var SHAPES = [
+  [FIRST, KERNEL * BINS],
+  [SECOND, KERNEL * FIRST],
+  [THIRD, KERNEL * SECOND],
+  [FOURTH, KERNEL * THIRD],
+  [4 * UNITS, FOURTH + UNITS],
+  [1, UNITS]
+];
+var SileroVoiceDetector = class _SileroVoiceDetector {
+  frameSamples = FRAME_SAMPLES;
+  #convolutions;
+  #memory;
+  #output;
+  #samples = new Float32Array(CONTEXT_SAMPLES + FRAME_SAMPLES + MIRRORED_SAMPLES);
+  #result = new Float32Array(1);
+  constructor(layers) {
+    const [first, second, third, fourth, memory, output] = layers;
+    this.#convolutions = [
+      new Convolution(first, { times: TIMES, stride: 1 }),
+      new Convolution(second, { times: TIMES, stride: 2 }),
+      new Convolution(third, { times: TIMES / 2, stride: 2 }),
+      new Convolution(fourth, { times: TIMES / 4, stride: 1 })
+    ];
+    this.#memory = new Memory(memory);
+    this.#output = output;
+  }
+  /** `weights`: the address of `silero.bin` of this package, for build tools that do not find it, or its content. */
+  static async load(weights = new URL("./silero.bin", import.meta.url)) {
+    const file = weights instanceof ArrayBuffer ? weights : await fetched(weights);
+    return new _SileroVoiceDetector(layersOf(file, SHAPES));
+  }
+  isVoice(frame) {
+    return this.probability(frame) >= VOICE;
+  }
+  /** Return the probability of a voice in the next frame. */
+  probability(frame) {
+    this.#take(frame);
+    const [first] = this.#convolutions;
+    for (let time = 0; time < TIMES; time += 1) {
+      magnitudes(this.#samples, time * HOP_SAMPLES, first.input, first.at(time));
+    }
+    for (const [index, convolution] of this.#convolutions.entries()) {
+      const next = this.#convolutions[index + 1];
+      if (next) convolution.apply(next.input, next.at(0));
+      else convolution.apply(this.#memory.input, 0);
+    }
+    this.#output.apply(this.#memory.remember(), 0, this.#result, 0);
+    return sigmoid(this.#result[0]);
+  }
+  free() {
+  }
+  /** The samples are the end of the frame before, the frame, and its end mirrored. */
+  #take(frame) {
+    const samples = this.#samples;
+    samples.copyWithin(0, FRAME_SAMPLES, FRAME_SAMPLES + CONTEXT_SAMPLES);
+    const end = CONTEXT_SAMPLES + FRAME_SAMPLES;
+    for (let at = 0; at < FRAME_SAMPLES; at += 1) samples[CONTEXT_SAMPLES + at] = frame[at] / 32768;
+    for (let at = 0; at < MIRRORED_SAMPLES; at += 1) samples[end + at] = samples[end - 2 - at];
+  }
+};
+var Convolution = class {
+  input;
+  #layer;
+  #channels;
+  #times;
+  #stride;
+  constructor(layer, { times, stride }) {
+    this.#layer = layer;
+    this.#channels = layer.columns / KERNEL;
+    this.#times = times;
+    this.#stride = stride;
+    this.input = new Float32Array((times + 2) * this.#channels);
+  }
+  /** Return where the channels of a time are in the input. */
+  at(time) {
+    return (time + 1) * this.#channels;
+  }
+  /** Write the result into `out`, from `at`. */
+  apply(out, at) {
+    const { rows } = this.#layer;
+    const count = Math.ceil(this.#times / this.#stride);
+    for (let time = 0; time < count; time += 1) {
+      this.#layer.apply(this.input, time * this.#stride * this.#channels, out, at + time * rows);
+    }
+    for (let index = at; index < at + count * rows; index += 1) out[index] = Math.max(0, out[index]);
+  }
+};
+var Memory = class {
+  /** The values that are given, and the state from the time before. */
+  input;
+  #layer;
+  #gates;
+  #cells = new Float32Array(UNITS);
+  #out = new Float32Array(UNITS);
+  constructor(layer) {
+    this.#layer = layer;
+    this.input = new Float32Array(layer.columns);
+    this.#gates = new Float32Array(layer.rows);
+  }
+  /** Take the input over into the memory. Return the positive part of its new state. */
+  remember() {
+    const [gates, cells] = [this.#gates, this.#cells];
+    this.#layer.apply(this.input, 0, gates, 0);
+    for (let unit = 0; unit < UNITS; unit += 1) {
+      const kept = sigmoid(gates[UNITS + unit]) * cells[unit];
+      cells[unit] = kept + sigmoid(gates[unit]) * Math.tanh(gates[2 * UNITS + unit]);
+      const state = sigmoid(gates[3 * UNITS + unit]) * Math.tanh(cells[unit]);
+      this.input[this.input.length - UNITS + unit] = state;
+      this.#out[unit] = Math.max(0, state);
+    }
+    return this.#out;
+  }
+};
+function sigmoid(value) {
+  return 1 / (1 + Math.exp(-value));
+}
 async function fetched(url) {
   const response = await fetch(url);
   if (!response.ok) throw new Error(`${url} cannot be loaded: status ${response.status}`);
@@ -1660,7 +1834,7 @@ var HandsFree = class {
   /** Open the microphone, and listen until `stop` is called. Throws `MicrophoneFault`. */
   async start() {
     if (this.#on) return;
-    const { microphone, pauseMs, loadDetector = () => WebRtcVoiceDetector.load(), onLost } = this.#options;
+    const { microphone, pauseMs, loadDetector = () => SileroVoiceDetector.load(), onLost } = this.#options;
     const on = { stop: () => {
     } };
     this.#on = on;
@@ -2649,12 +2823,12 @@ export {
   ParleyError,
   Player,
   SIGN_HEADER,
+  SileroVoiceDetector,
   Speech,
   SseParser,
   Turn,
   User,
   Utterances,
   VoiceChat,
-  WebRtcVoiceDetector,
   signRequest
 };

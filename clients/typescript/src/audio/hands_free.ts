@@ -6,7 +6,7 @@ import type { Microphone } from "./microphone.js";
 import type { Player } from "./player.js";
 import type { Recording } from "./recording.js";
 import { Utterances } from "./utterances.js";
-import { WebRtcVoiceDetector, type VoiceDetector } from "./voice_detector.js";
+import { SileroVoiceDetector, type VoiceDetector } from "./voice_detector.js";
 
 const BEFORE_MS = 525; // A voice is only recognized as one after some time.
 const LONGEST_S = 120;
@@ -25,7 +25,7 @@ export interface HandsFreeOptions {
   pauseMs?: number;
   /** An utterance ends after this time even without a pause. */
   maxSeconds?: number;
-  /** Makes the detector. By default, it is WebRTC's. */
+  /** Makes the detector. By default, it is Silero's. */
   loadDetector?: () => Promise<VoiceDetector>;
 }
 
@@ -45,7 +45,7 @@ export class HandsFree {
   /** Open the microphone, and listen until `stop` is called. Throws `MicrophoneFault`. */
   async start(): Promise<void> {
     if (this.#on) return;
-    const { microphone, pauseMs, loadDetector = () => WebRtcVoiceDetector.load(), onLost } = this.#options;
+    const { microphone, pauseMs, loadDetector = () => SileroVoiceDetector.load(), onLost } = this.#options;
     const on = { stop: () => {} };
     this.#on = on;
     try {

@@ -7,4 +7,4 @@ export { Player, type Gap, type PlayerOptions, type PlayerState } from "./player
 export { type Recording, type RecordingEnd } from "./recording.js";
 export { Utterances, type UtteranceChange, type UtterancesOptions } from "./utterances.js";
 export { VoiceChat, type VoiceChatOptions, type VoiceState } from "./voice_chat.js";
-export { WebRtcVoiceDetector, type VoiceDetector } from "./voice_detector.js";
+export { SileroVoiceDetector, type VoiceDetector } from "./voice_detector.js";
