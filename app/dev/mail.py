@@ -14,6 +14,7 @@ from app.http.rows.docs import Docs, OtherResponse
 from app.http.rows.endpoint import DEFAULT_APP, Call, Endpoint
 from app.http.rows.inputs import Query
 from app.http.rows.replies import json_response
+from app.page_bar import bar
 from storage.mail import mails
 from storage.mail.mails import SentMail
 from streams.wire.errors import AppNotFound, BackendUnavailable
@@ -66,18 +67,14 @@ async def read_mail(call: Call, query: Query[MailQuery]) -> web.Response:
     title = f"Emails to {query.to}" if query.to else "Emails"
     none = f"<p>There are no emails{' to this address' if query.to else ''} yet.</p>"
     shown = "\n".join(map(_article, mails)) or none
-    header = (
-        f'<header><h1>{escape(title)}</h1><nav><a href="/">Talk</a>'
-        '<a href="/dev/accounts">Accounts</a><a href="/dev/payments">Payments</a>'
-        '<a href="/dev/engagement">Engagement</a></nav></header>'
-    )
     search = (
         '<form><label>Recipient<input name="to" type="email" '
         f'value="{escape(query.to or "")}"></label><button>Show</button></form>'
     )
     page = Html(
         title,
-        f"{header}\n{search}\n{shown}",
+        f"<h1>{escape(title)}</h1>\n{search}\n{shown}",
+        bar=bar(call.services, "/dev/mail"),
         layout="list",
         frames=True,
         images_from=f"{call.services.settings.public_url}{_PIXEL_PATH}",

@@ -6,28 +6,28 @@ from dataclasses import dataclass
 from html import escape
 from http import HTTPStatus
 from typing import Literal
+from urllib.parse import quote
 
 from aiohttp import web
 from yarl import URL
 
-from streams.wire.page_style import PARTS, VARIABLES
+from streams.wire.page_style import BAR, ICON_URL, PARTS, VARIABLES
 
 _STYLE = """
 h1 { text-wrap: balance; }
 .list main { max-width: 60rem; margin: 0 auto; padding: .75rem 1rem; }
-.list header { display: flex; flex-wrap: wrap; align-items: baseline; justify-content: space-between;
-  gap: 0 1rem; }
-.list nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem; }
 .list form { display: flex; align-items: end; gap: .5rem; max-width: 28rem; margin: .75rem 0; }
 .list form label { flex: 1; min-width: 0; }
 .list form :is(button, input) { height: 2.75rem; }
+.card:has(.page-bar) { padding: 0; grid-template-rows: auto 1fr; align-content: stretch; justify-items: stretch; }
+.card .page-bar + main { place-self: center; width: calc(100% - 2rem); margin: 1rem; }
 .check { display: flex; align-items: center; gap: .75rem; min-height: 2.75rem; font-weight: 400; }
 article { border: 1px solid var(--line); border-radius: var(--card-radius); background: var(--card);
   padding: 1rem; margin: .75rem 0; }
 article p { margin: 0; font-size: var(--size-s); color: var(--quiet); }
 pre { white-space: pre-wrap; font: var(--size-s)/1.5 var(--mono); margin: .75rem 0; }
 iframe { width: 100%; height: 24rem; margin-top: .5rem; border: 1px solid var(--line);
-  border-radius: var(--radius); background: #fff; }
+  border-radius: var(--radius); background: var(--paper); }
 """
 _DEFAULT_COLOR = "#0172ad"
 _MIN_CONTRAST = 4.5
@@ -59,6 +59,10 @@ class Html:
     language: str = "en"
     color: str | None = None
     """The colour of its buttons, as `#rrggbb`."""
+    bar: str = ""
+    """The bar above it, as HTML."""
+    app: str = ""
+    """The name of the app whose page it is. It is shown above the body, and its initial is the icon."""
     layout: Literal["card", "list"] = "card"
     """Whether it shows one card, or a list of articles below a header."""
     frames: bool = False
@@ -71,6 +75,8 @@ class Html:
     def response(self, *, status: int = HTTPStatus.OK) -> web.Response:
         color = self.color or _DEFAULT_COLOR
         style = f"{VARIABLES}:root {{ --accent: {color}; --on-accent: {text_on(color)}; }}\n{PARTS}{_STYLE}"
+        if self.bar:
+            style += BAR
         allowed = f"'sha256-{b64encode(hashlib.sha256(style.encode()).digest()).decode()}'"
         if self.frames:  # The documents in them are shown with their own styles.
             allowed = "'unsafe-inline'"
@@ -82,6 +88,9 @@ class Html:
         )
         text = _PAGE.format(
             title=escape(self.title),
+            icon=_initial_icon(self.app, color) if self.app else ICON_URL,
+            header=_HEADER.format(initial=_initial(self.app), name=escape(self.app)) if self.app else "",
+            bar=self.bar,
             body=self.body,
             language=escape(self.language),
             layout=self.layout,
@@ -96,6 +105,14 @@ class Html:
         return web.Response(text=text, status=status, headers=headers, content_type="text/html")
 
 
+def _initial(name: str) -> str:
+    return escape(name[0].upper())
+
+
+def _initial_icon(name: str, color: str) -> str:
+    return f"data:image/svg+xml,{quote(_ICON.format(color=color, on_color=text_on(color), initial=_initial(name)))}"
+
+
 def _source(url: str) -> str:
     """Return what a content security policy calls the origin of a URL; empty if there is no URL.
 
@@ -108,6 +125,11 @@ def _source(url: str) -> str:
     return f"{origin.scheme}:" if ":" in (origin.host or "") else str(origin)
 
 
+_ICON = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><rect width="24" height="24" rx="6" \
+fill="{color}"/><text x="12" y="17.5" text-anchor="middle" font-family="sans-serif" font-weight="600" \
+font-size="15" fill="{on_color}">{initial}</text></svg>"""
+_HEADER = """<header><span aria-hidden="true">{initial}</span>{name}</header>
+"""
 _PAGE = """<!doctype html>
 <html lang="{language}">
 <head>
@@ -115,12 +137,12 @@ _PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
 <title>{title}</title>
-<link rel="icon" href="data:,">
+<link rel="icon" href="{icon}">
 <style>{style}</style>
 </head>
-<body class="{layout}">
+<body class="{layout}">{bar}
 <main>
-{body}
+{header}{body}
 </main>
 </body>
 </html>

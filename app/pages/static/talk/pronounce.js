@@ -3,7 +3,7 @@
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { HoldButton } from "./hold_button.js";
 import { languageChoices } from "./languages.js";
-import { MicrophoneFault } from "./microphone.js";
+import { MicrophoneFault } from "../client/parley-client.js";
 import { AssessmentResult } from "./assessment_result.js";
 import { Alert } from "./errors.js";
 
@@ -21,26 +21,23 @@ const PHASES = {
   grading: "Assessing",
 };
 
-/** `microphone` is the class `Microphone`, or a replacement with the same methods. */
-export function Pronounce({ account, offers, microphone }) {
+export function Pronounce({ client, offers, microphone }) {
   const strategies = offers.pronunciation;
   const [name, setName] = useState(strategies.find(({ fault }) => !fault)?.name ?? "");
   const languages = languageChoices(strategies.find((strategy) => strategy.name === name)?.languages);
   const [chosen, setLanguage] = useState("en-US");
   const language = languages.some(({ code }) => code === chosen) ? chosen : languages[0].code;
   const [text, setText] = useState(EXAMPLES[0]);
-  const assessment = useAssessment(account, microphone);
+  const assessment = useAssessment(client, microphone);
   if (!name) return html`<p>This app has no strategy for pronunciation assessment.</p>`;
 
   const busy = assessment.phase === "grading";
-  const parameters = {
+  const options = {
     strategy: name,
-    data: {
-      language,
-      reference_text: text,
-      enable_miscue: true,
-      enable_prosody_assessment: language.toLowerCase() === "en-us", // Vendors support it only for en-US.
-    },
+    language,
+    referenceText: text,
+    enableMiscue: true,
+    enableProsodyAssessment: language.toLowerCase() === "en-us", // Vendors support it only for en-US.
   };
   return html`
     <section class="pronounce">
@@ -69,7 +66,7 @@ export function Pronounce({ account, offers, microphone }) {
         pressed=${assessment.phase === "listening" || assessment.phase === "opening"}
         disabled=${busy || !/[\p{L}\p{N}]/u.test(text)}
         onStart=${assessment.begin}
-        onStop=${() => assessment.finish(parameters)}
+        onStop=${() => assessment.finish(options)}
       />
       <p class="pronounce-phase" aria-live="polite" aria-busy=${busy ? "true" : "false"}>${PHASES[assessment.phase]}</p>
       ${assessment.fault && html`<${Alert} fault=${assessment.fault} onClose=${assessment.dismiss} />`}
@@ -88,21 +85,14 @@ function Choice({ label, value, onPick, wide = false, children }) {
 }
 
 /** State of one assessment: recording, sending, result. */
-function useAssessment(account, microphone) {
+function useAssessment(client, microphone) {
   const [phase, setPhase] = useState("ready");
   const [fault, setFault] = useState(null);
   const [result, setResult] = useState(null);
-  const recorder = useRef(null);
-  const listening = useRef(false); // the current value, not that of the last rendering
+  const held = useRef(false); // the current value, not that of the last rendering
+  const recording = useRef(null);
   const pending = useRef(null);
-  recorder.current ??= new microphone();
-  useEffect(
-    () => () => {
-      recorder.current.cancel();
-      pending.current?.abort();
-    },
-    [],
-  );
+  useEffect(() => () => pending.current?.abort(), []);
 
   const reportingErrors = async (work) => {
     try {
@@ -117,21 +107,23 @@ function useAssessment(account, microphone) {
     reportingErrors(async () => {
       [setFault, setResult].forEach((set) => set(null));
       setPhase("opening");
-      listening.current = await recorder.current.start();
-      if (!listening.current) throw new MicrophoneFault("early");
+      held.current = true;
+      await microphone.open();
+      if (!held.current) throw new MicrophoneFault("early");
+      recording.current = microphone.record();
       setPhase("listening");
     });
-  const finish = (parameters) =>
+  const finish = (options) =>
     reportingErrors(async () => {
-      const { base64, seconds } = await recorder.current.stop();
-      if (!listening.current) return; // `begin` reports that it was too early.
-      listening.current = false;
-      if (seconds < SHORTEST_S) throw new MicrophoneFault("short");
+      held.current = false;
+      const heard = recording.current;
+      recording.current = null;
+      if (heard === null) return; // `begin` reports that it was too early.
+      await heard.stop();
+      if (heard.seconds < SHORTEST_S) throw new MicrophoneFault("short");
       setPhase("grading");
       pending.current = new AbortController();
-      const body = JSON.stringify(parameters) + base64;
-      const options = { method: "POST", body, signal: pending.current.signal };
-      setResult(await account.json("/bp/ai/audio/pronunciation", options));
+      setResult(await client.assess(heard, { ...options, signal: pending.current.signal }));
       setPhase("ready");
     });
   return { phase, fault, result, begin, finish, dismiss: () => setFault(null) };
