@@ -239,7 +239,8 @@ OF_DEVELOPMENT = {
     "PARLEY_OPENAI_BASE_URL": "A server with the protocol of OpenAI, for which a strategy `openai` is added.",
     "PARLEY_OPENAI_API_KEY": "Its key, if it needs one.",
     "PARLEY_OPENAI_MODEL": "Its model. Default: `gpt-4o-mini`.",
-    "PARLEY_SERVER_KEY": "The key of the app `default` for server tokens. Default: a new one, which is kept.",
+    "PARLEY_SERVER_KEY": "The key of both apps for server tokens. Default: a new one, which is kept.",
+    "APP_SIGN_KEY": "The key with which clients of the app `signed` sign. Default: a new one, which is kept.",
 }
 """Variables that only `make run` reads."""
 

@@ -29,7 +29,7 @@ from deploy.engines import local_engines
 from deploy.ip_ranges import seed_ip_ranges
 from deploy.running import Failed, running, until_ready, while_running
 from deploy.sandbox import sandbox
-from deploy.seeds import seed
+from deploy.seeds import seed, seed_signed_app
 from deploy.stores import Stores, embedded_stores
 from deploy.webhooks import register_webhooks
 from deploy.welcome import OPERATOR_FILE, SERVER_KEY_FILE, welcome
@@ -40,10 +40,12 @@ _READY_S = 60
 _DRAIN_S = "3"
 _STOP_S = 30
 """How long the server may take to end after its drain: to store remaining records and logs, and to close."""
+_EXPORTED = {"DATABASE_URL", "REDIS_URL", "PORT", "APP_SIGN_KEY"}
 _SECRET_FILES = {
     "PARLEY_MASTER_KEY": "master-key",
     "PARLEY_ADMIN_TOKEN": OPERATOR_FILE,
     "PARLEY_SERVER_KEY": SERVER_KEY_FILE,
+    "APP_SIGN_KEY": "sign-key",
 }
 
 
@@ -114,7 +116,7 @@ async def _run(env: dict[str, str]) -> None:
             "the worker": worker,
         }
         await while_running(processes, _ready(own_url(settings.host, settings.port)))
-        text = await welcome(settings, engines, sandbox_url=platforms.url, server_key=env["PARLEY_SERVER_KEY"])
+        text = await welcome(settings, engines, env)
         print(text, flush=True)
         await while_running(processes, asyncio.Event().wait())
 
@@ -148,7 +150,7 @@ def _kept_secrets(data_dir: Path) -> dict[str, str]:
 @contextmanager
 def _environment_file(path: Path, env: Mapping[str, str]) -> Iterator[None]:
     """Write a shell file with the settings of the running server, so that other commands find it."""
-    names = [name for name in env if name.startswith("PARLEY_") or name in {"DATABASE_URL", "REDIS_URL", "PORT"}]
+    names = [name for name in env if name.startswith("PARLEY_") or name in _EXPORTED]
     path.touch(mode=0o600)
     path.write_text("".join(f"export {name}={quote(env[name])}\n" for name in sorted(names)))
     try:
@@ -182,6 +184,7 @@ async def _stores(env: Mapping[str, str], data_dir: Path) -> AsyncIterator[Store
 async def _seed(settings: Settings, env: Mapping[str, str], *, sandbox_url: str) -> None:
     async with open_stores(settings) as stores:
         await seed(stores.configs, env)
+        await seed_signed_app(stores.configs, env)
         await seed_ip_ranges(stores.configs, settings.data_dir)
         server_url = own_url(settings.host, settings.port)
         await register_webhooks(stores.configs, sandbox_url=sandbox_url, server_url=server_url)

@@ -1,7 +1,10 @@
-"""The configs of a development server: two folders in `seed`, and a language model from the environment.
+"""The configs of a development server: folders in `seed`, and a language model from the environment.
 
 `seed/development` is for the sandbox and must not be imported in production. `seed/production` is the start of a
 new deployment. `seed/engines` has what both need to call the local engines.
+
+`seed/signed` is an app whose clients must sign their requests. It stands beside the app `default`: the talk page
+and `curl` need no signature, and the code of a client can be tried as it will run in production, on one server.
 """
 
 from collections.abc import Mapping
@@ -19,6 +22,7 @@ from storage.operators.audit import COMMAND
 from streams.wire.errors import InvalidParameter
 
 AUTHOR = "seed"
+SIGNED_APP = "signed"
 SEEDS = Path(__file__).parent / "seed"
 _FOLDERS = ("development", "engines")
 """The first one has the app."""
@@ -40,6 +44,16 @@ async def seed(configs: ConfigStore, env: Mapping[str, str]) -> list[Change]:
         for name in _FOLDERS
     ]
     return [*chain.from_iterable(changes), *await _seed_openai(configs, env)]
+
+
+async def seed_signed_app(configs: ConfigStore, env: Mapping[str, str]) -> list[Change]:
+    """Write the configs of the app that requires signatures, with the strategies of the local engines."""
+    return [
+        *await import_folder(configs, SEEDS / SIGNED_APP, author=AUTHOR, env=env, keep_edited_by_others=True),
+        *await import_folder(
+            configs, SEEDS / "engines", author=AUTHOR, env=env, app_id=SIGNED_APP, keep_edited_by_others=True
+        ),
+    ]
 
 
 async def _seed_openai(configs: ConfigStore, env: Mapping[str, str]) -> list[Change]:

@@ -35,6 +35,7 @@ class PlatformParams(Model):
     """Overrides for the settings of all strategies on one platform."""
 
     platform: Annotated[str, AfterValidator(_validate_platform)]
+    """The vendor, such as `vendor_a_audio`, to whose strategies this applies."""
     voice: str | None = Field(default=None, max_length=256)
     prompt: str | None = Field(default=None, max_length=4096)
     speed: float | None = Field(default=None, ge=0.25, le=4.0)

@@ -10,7 +10,7 @@ from streams.wire.model import Model
 
 
 class AssetView(Model):
-    """Something that a user owns. Times are the zero time where they are not set."""
+    """Something that a user owns. Times that are not set are the zero time, `0001-01-01T00:00:00Z`."""
 
     name: str
     type: AssetType
@@ -24,9 +24,9 @@ class AssetView(Model):
     is_trial_period: bool
     is_consumable: bool
     expire_time: str
-    """When a subscription ends, unless an operator has set another time."""
+    """When a subscription ends, unless an operator has set another time; the zero time for other types."""
     custom_expire_time: str
-    """The end that an operator has set."""
+    """The end that an operator has set; the zero time if there is none."""
     platform: str
     """`cardpay` or `walletpay`, for subscriptions that were bought."""
     product_id: str
@@ -39,11 +39,14 @@ class AssetView(Model):
     """`purchase`, `renewal`, `upgrade`, `trial`, `share`, `reward`, `admin` or `restore`."""
     sub_canceled: bool
     sub_canceled_time: str
+    """The zero time if it is not canceled."""
     sub_canceled_ts: int
     """Unix seconds; 0 if it is not canceled."""
     is_refund: bool
     refund_time: str
+    """When the platform made the refund; the zero time if there was none."""
     last_recovery_time: str = ZERO_TIME
+    """The zero time: assets do not recover."""
     recoverable: bool = False
 
 

@@ -1,7 +1,7 @@
 """Export and import of configs as a folder of YAML files named `<app>/<kind>/<name>.yaml`."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,16 +45,20 @@ async def import_folder(
     author: str,
     env: Mapping[str, str],
     only: Callable[[ConfigKey], bool] | None = None,
+    app_id: str | None = None,
     keep_edited_by_others: bool = False,
     strict: bool = False,
     dry_run: bool = False,
 ) -> list[Change]:
     """Write all configs in `folder` that differ from the active ones, in one transaction. Return a change for each.
 
+    `app_id` replaces the app that the files are named after.
     With `keep_edited_by_others`, configs whose newest revision has another author are kept, including deleted ones.
     `strict` refuses files with warnings.
     """
     files = [file for file in read_folder(folder) if only is None or only(file.key)]
+    if app_id is not None:
+        files = [replace(file, key=file.key._replace(app_id=app_id)) for file in files]
     async with configs.editing(author=author, origin=COMMAND, dry_run=dry_run) as edit:
         return [
             await _imported(edit, file, env, keep_edited_by_others=keep_edited_by_others, strict=strict)

@@ -89,6 +89,7 @@ class WithdrawalView(Model):
     updated_time: str
     merchant_id: str
     platform: str
+    """The platform that pays, as the config names it, such as `paypal`."""
     reason: str
     """Why it failed: an error type such as `withdraw.account_invalid`, and the platform's own name of the reason.
     While it is in progress: `withdraw.platform_unavailable` if the last call to the platform failed."""

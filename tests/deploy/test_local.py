@@ -1,23 +1,29 @@
 """`make run` starts everything on one machine: stores, engines and a server."""
 
 import asyncio
+import hmac
+import os
 import re
-import shlex
 import signal
 import socket
 import sys
 from contextlib import closing
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from aiohttp import ClientSession
 
+from app.http.callers.signatures import signed_text
+from tests.calendar.clock import epoch_s
+from tests.code.source_files import ROOT
 from tests.deploy.commands import Command, command, left_of
-from tests.environment import core_packages
+from tests.environment import core_packages, moved_clock
 from tests.running.ports import free_ports
 
 pytestmark = pytest.mark.timeout(180)  # Stores, engines and the server start, and the machine may be busy.
+
+_LEFT = 'echo "left: ${DATABASE_URL:-no settings}, $USER_ID, $APP_ID, ${#APP_SIGN_KEY} characters"'
+"""What the welcome leaves in a shell."""
 
 
 def _environment(tmp_path: Path, **more: str) -> dict[str, str]:
@@ -31,34 +37,31 @@ def _environment(tmp_path: Path, **more: str) -> dict[str, str]:
     }
 
 
-def _curl_lines(lines: list[str]) -> list[list[str]]:
-    """Return the arguments of every printed `curl` command, with the exported variables inserted."""
-    text = "\n".join(lines).replace("\\\n", "")
-    for line in lines:
-        if line.startswith("export "):
-            name, _, value = line.removeprefix("export ").partition("=")
-            text = text.replace(f"${name}", value)
-    return [shlex.split(line)[1:] for line in text.splitlines() if line.startswith("curl ")]
+def _welcome(lines: list[str]) -> str:
+    """Return what `make run` prints when everything is ready."""
+    first = next(number for number, line in enumerate(lines) if "Parley listens on" in line)
+    last = next(number for number, line in enumerate(lines) if "Press Ctrl-C" in line)
+    return "\n".join(lines[first : last + 1])
 
 
-def _operator_token(header: str) -> str:
-    """Return the header with `$(cat '<file>')` replaced by the content of the file."""
-    return re.sub(r"\$\(cat '(.*)'\)", lambda match: Path(match[1]).read_text(), header)
-
-
-async def _curl(http: ClientSession, arguments: list[str]) -> tuple[int, str]:
-    url = next(word for word in arguments if word.startswith("http"))
-    pairs = list(pairwise(arguments))
-    headers = dict(_operator_token(value).split(": ", 1) for option, value in pairs if option == "-H")
-    body = next((value for option, value in pairs if option in {"-d", "--data-binary"}), None)
-    async with http.request("POST" if body else "GET", url, headers=headers, data=body) as answer:
-        return answer.status, await answer.text()
+async def _shell(commands: str, folder: Path, *, options: str = "-eu") -> str:
+    """Run commands in a shell without variables, and return what they print. Fails if one of them does."""
+    process = await asyncio.create_subprocess_exec(
+        *("bash", "--noprofile", "--norc", options, "-c", commands),
+        cwd=folder,
+        env={"PATH": os.defpath, **moved_clock()},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    output, errors = await process.communicate()
+    assert process.returncode == 0, (commands, output, errors)
+    return output.decode()
 
 
 def _user(lines: list[str]) -> str:
     """Return the user id in the printed lines: that of the device that `make run` logs in."""
-    line = next(line for line in lines if "/bp/server/user/" in line)
-    return line.split("/bp/server/user/")[1].split()[0]
+    [line] = [line for line in lines if line.startswith("export USER_ID=")]
+    return line.partition("=")[2]
 
 
 async def _up(local: Command) -> str:
@@ -68,18 +71,46 @@ async def _up(local: Command) -> str:
     return url
 
 
-async def _first_requests_work(local: Command, url: str) -> None:
-    """Run the printed `curl` commands, which must succeed."""
+async def _the_welcome_can_be_pasted_into_a_shell(local: Command, tmp_path: Path) -> None:
+    """Run all that is printed, prose included, in an empty folder, in a shell that ends at the first fault."""
+    assert (tmp_path / "data" / "env").stat().st_mode & 0o077 == 0
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    welcome = _welcome(local.lines)
+    output = await _shell(f"{welcome}\n{_LEFT}", elsewhere)
+    assert "story about the sea" in output
+    assert output.count("event: end") == 2
+    assert "event: audio_chunk" in output
+    assert '"is_new_user":false' in output
+    assert '"scripted-text"' in output
+    assert (elsewhere / "configs" / "default" / "conversation" / "local.yaml").exists()
+    assert output.endswith(f"left: no settings, {_user(local.lines)}, signed, 64 characters\n")
+    [make_token] = [line.removeprefix("# ") for line in welcome.splitlines() if "-m app token make" in line]
+    assert (await _shell(f"{make_token}; echo $SERVER", elsewhere)).count(".") == 2, "a JWT"
+
+
+async def _next_steps_lead_somewhere(local: Command, url: str) -> None:
+    steps = re.findall(r"^# [123]\. .*: (\S+)$", _welcome(local.lines), re.MULTILINE)
+    talk, guide, console = steps
+    assert (ROOT / guide).exists()
     async with ClientSession() as http:
-        async with http.get(f"{url}/readyz") as answer:
-            assert answer.status == 200
-        converse, speak, user, configs = [await _curl(http, line) for line in _curl_lines(local.lines)]
-    assert converse[0] == speak[0] == user[0] == configs[0] == 200
-    assert "event: end" in converse[1]
-    assert "story about the sea" in converse[1]
-    assert "event: audio_chunk" in speak[1]
-    assert '"is_new_user":false' in user[1]
-    assert '"scripted-text"' in configs[1]
+        for page in (talk, console):
+            assert page.startswith(url)
+            async with http.get(page) as answer:
+                assert (answer.status, answer.content_type) == (200, "text/html")
+
+
+async def _the_second_app_requires_signatures(local: Command, url: str, tmp_path: Path) -> None:
+    env = tmp_path / "data" / "env"
+    key = (await _shell(f". {env}; printf %s $APP_SIGN_KEY", tmp_path)).encode()
+    body, path = b'{"device":{"id":"a phone"}}', "/bp/user/login"
+    now = int(epoch_s())
+    text = signed_text(now, None, method="POST", path_and_query=path, body=body)
+    signature = f"t={now},v1={hmac.digest(key, text, 'sha256').hex()}"
+    async with ClientSession(headers={"X-Service-App-Id": "signed"}) as http:
+        for headers, status in (({}, 401), ({"X-Service-Sign": signature}, 200)):
+            async with http.post(url + path, data=body, headers=headers) as answer:
+                assert answer.status == status, await answer.text()
 
 
 async def _anybody_can_sign_in_at_every_third_party(url: str) -> None:
@@ -101,24 +132,6 @@ async def _second_instance_is_refused(tmp_path: Path) -> None:
     assert second.lines == [f"parley: {tmp_path}/data is in use by another running instance"]
 
 
-async def _printed_commands_work_in_another_folder(local: Command, tmp_path: Path) -> None:
-    """Run the printed commands in an empty folder. They use the stores and the keys of the server."""
-    assert (tmp_path / "data" / "env").stat().st_mode & 0o077 == 0
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    [commands] = [line for line in local.lines if line.startswith(". ")]
-    [make_token] = [line.removeprefix("# ") for line in local.lines if "-m app token make" in line]
-    outputs = []
-    for shell in (commands, make_token):
-        process = await asyncio.create_subprocess_shell(shell, stdout=asyncio.subprocess.PIPE, cwd=elsewhere)
-        output, _ = await process.communicate()
-        assert process.returncode == 0, shell
-        outputs.append(output.decode())
-    assert len(outputs[0].split()) == 2, "a user id and a session token"
-    assert (elsewhere / "configs" / "default" / "conversation" / "local.yaml").exists()
-    assert outputs[1].count(".") == 2, "a JWT"
-
-
 async def _the_doctor_finds_nothing_broken(tmp_path: Path) -> None:
     parts = " ".join(f"--only {part}" for part in ("database", "secrets", "vendors", "mail", "webhooks"))
     shell = f". {tmp_path}/data/env && {sys.executable} -m app doctor {parts}"
@@ -138,10 +151,11 @@ async def test_users_survive_ctrl_c_and_no_process_remains_after_it_or_a_kill(tm
     env = _environment(tmp_path)
     async with command("deploy.local", **env) as local:
         url = await _up(local)
-        await _first_requests_work(local, url)
+        await _the_welcome_can_be_pasted_into_a_shell(local, tmp_path)
+        await _next_steps_lead_somewhere(local, url)
+        await _the_second_app_requires_signatures(local, url, tmp_path)
         await _anybody_can_sign_in_at_every_third_party(url)
         await _second_instance_is_refused(tmp_path)
-        await _printed_commands_work_in_another_folder(local, tmp_path)
         await _the_doctor_finds_nothing_broken(tmp_path)
         first, processes = _user(local.lines), local.descendants()
         local.process.send_signal(signal.SIGINT)
@@ -205,5 +219,5 @@ async def test_secrets_are_stored_in_a_file_that_only_the_owner_reads(tmp_path: 
             assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
             kept.append({path.name: path.read_text() for path in files})
     assert kept[0] == kept[1]
-    assert len(set(kept[0].values())) == len(kept[0]) == 3
+    assert len(set(kept[0].values())) == len(kept[0]) == 4
     assert all(len(bytes.fromhex(secret)) == 32 for secret in kept[0].values())

@@ -61,6 +61,7 @@ class EmailSignUp(EmailPassword):
     verify_code: str | None = Field(default=None, max_length=_CODE_CHARACTERS)
     """The newest code of type `sign_up_email`, if the app's sign-ups need one."""
     platform: ClientPlatform | None = None
+    """The client's operating system."""
 
 
 class EmailCodeRequest(Model):

@@ -40,6 +40,7 @@ class PhoneCodeRequest(Model):
     phone_number: str = Field(max_length=_SENT_CHARACTERS)
     """With the country code, such as +4915112345678."""
     platform: Literal["website", "ios", "android"] | None = None
+    """The client's operating system."""
 
 
 def e164(number: str, *, field: str) -> str:

@@ -1,6 +1,8 @@
 """Email addresses in requests, and the config that allows them."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from app.http.rows.endpoint import Call
 from app.services import Services
@@ -10,7 +12,10 @@ from storage.mail.addresses import fault_of, normalized
 from storage.mail.smtputf8 import NOT_ASCII, accounts_for
 from streams.wire.errors import ConfigInvalid, InvalidParameter
 
-ClientPlatform = Literal["website", "ios", "android"]
+ClientPlatform = Annotated[
+    Literal["website", "ios", "android"],
+    Field(description="The client's operating system. The email says that the request came from there."),
+]
 _NAME = "default"
 
 

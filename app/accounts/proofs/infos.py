@@ -70,7 +70,7 @@ class Identifiers(Model):
     idfv: Identifier | None = None
     gaid: Identifier | None = None
     platform: Identifier | None = None
-    """The client's operating system, such as `ios`."""
+    """The client's operating system, such as `ios`, and not a sign-in platform."""
     appsflyer_id: Identifier | None = None
     app_instance_id: Identifier | None = None
     uuid: Identifier | None = None

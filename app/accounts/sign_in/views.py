@@ -15,6 +15,7 @@ class PublicSocialProfile(Model):
     social_id: str
     """The id on the platform."""
     platform: str
+    """The sign-in platform."""
     user_name: str = ""
     avatar: str = ""
     """A URL."""
@@ -35,6 +36,7 @@ class SocialAccount(Model):
     """
 
     platform: str
+    """The sign-in platform, such as `microblog`."""
     id: str
     openid: str | None = None
     xid: str | None = None

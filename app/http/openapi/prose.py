@@ -36,6 +36,10 @@ and files behind signed links may be cached.
 Bodies are JSON of at most 128 KiB, nested at most 32 levels deep, without a `Content-Encoding`. Unknown fields are
 ignored. A trailing slash in a path is optional.
 
+`platform` is the client's operating system, a sign-in platform, a payment platform or a vendor: its description
+says which. Times that are not set are the zero time, `0001-01-01T00:00:00Z`, in fields of RFC 3339. The guide
+*Conventions* (`docs/guides/conventions.md`) explains these, numbers and errors.
+
 ## Streams
 
 An event is three lines followed by an empty line:

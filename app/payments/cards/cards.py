@@ -46,7 +46,8 @@ class NewPaymentIntent(Model):
     """Whether to charge the most recently linked card of the user at once. If that fails, or there is none, the
     payment can still be made with another card."""
     amonut: int = Field(ge=1, le=MAX_AMOUNT, validation_alias=AliasChoices("amonut", "amount"))
-    """The price in minor units of the currency, such as cents. The name `amount` is accepted too."""
+    """The price in minor units of the currency, such as cents. The interface spells the name so; `amount` is
+    accepted too."""
     currency: Currency
     """The ISO 4217 code, such as usd."""
     device_info: Annotated[dict[str, Any], AfterValidator(_small)] | None = None

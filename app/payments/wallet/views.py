@@ -38,7 +38,7 @@ class SubscriptionView(Model):
     canceled_ts: int
     """When it was cancelled, or has expired after its last payment."""
     canceled_time: str
-    """Deprecated: use `canceled_ts`."""
+    """Deprecated: use `canceled_ts`. The zero time if it is not cancelled."""
     last_payment_ts: int
     next_billing_ts: int
     """While it is `ACTIVE`."""

@@ -36,7 +36,7 @@ export interface AssetList {
   assets: AssetView[];
 }
 
-/** Something that a user owns. Times are the zero time where they are not set. */
+/** Something that a user owns. Times that are not set are the zero time, `0001-01-01T00:00:00Z`. */
 export interface AssetView {
   name: string;
   type: "consumable" | "nonconsumable" | "subscription";
@@ -49,9 +49,9 @@ export interface AssetView {
   is_auto_renewable: boolean;
   is_trial_period: boolean;
   is_consumable: boolean;
-  /** When a subscription ends, unless an operator has set another time. */
+  /** When a subscription ends, unless an operator has set another time; the zero time for other types. */
   expire_time: string;
-  /** The end that an operator has set. */
+  /** The end that an operator has set; the zero time if there is none. */
   custom_expire_time: string;
   /** `cardpay` or `walletpay`, for subscriptions that were bought. */
   platform: string;
@@ -64,11 +64,14 @@ export interface AssetView {
   /** `purchase`, `renewal`, `upgrade`, `trial`, `share`, `reward`, `admin` or `restore`. */
   origin: string;
   sub_canceled: boolean;
+  /** The zero time if it is not canceled. */
   sub_canceled_time: string;
   /** Unix seconds; 0 if it is not canceled. */
   sub_canceled_ts: number;
   is_refund: boolean;
+  /** When the platform made the refund; the zero time if there was none. */
   refund_time: string;
+  /** The zero time: assets do not recover. */
   last_recovery_time?: string;
   recoverable?: boolean;
 }
@@ -149,6 +152,7 @@ export interface BatchReply {
 }
 
 export interface BindEmail {
+  /** The client's operating system. The email says that the request came from there. */
   platform: "website" | "ios" | "android";
   email: string;
   /** The newest code of type `login_email`, if the app allows logins by code. */
@@ -351,6 +355,7 @@ export interface EmailCode {
 
 export interface EmailCodeRequest {
   email: string;
+  /** The client's operating system. The email says that the request came from there. */
   platform: "website" | "ios" | "android";
   type: "login_email" | "sign_up_email";
   /** Values for the app's template of the email. */
@@ -372,6 +377,7 @@ export interface EmailSignUp {
   password: string;
   /** The newest code of type `sign_up_email`, if the app's sign-ups need one. */
   verify_code?: string | null;
+  /** The client's operating system. */
   platform?: "website" | "ios" | "android" | null;
 }
 
@@ -437,6 +443,7 @@ export interface FailedContent {
 
 export interface ForgotPassword {
   email: string;
+  /** The client's operating system. The email says that the request came from there. */
   platform: "website" | "ios" | "android";
   /** Values for the app's template of the email. */
   custom_variables?: Record<string, unknown>;
@@ -606,6 +613,7 @@ export interface NamePassword {
 }
 
 export interface NewAddress {
+  /** The client's operating system. The email says that the request came from there. */
   platform: "website" | "ios" | "android";
   email: string;
 }
@@ -646,7 +654,7 @@ export interface NewPaymentIntent {
   use_default_payment_method?: boolean;
   /** Whether to charge the most recently linked card of the user at once. If that fails, or there is none, the payment can still be made with another card. */
   with_customer_payment_method?: boolean;
-  /** The price in minor units of the currency, such as cents. The name `amount` is accepted too. */
+  /** The price in minor units of the currency, such as cents. The interface spells the name so; `amount` is accepted too. */
   amonut: number;
   /** The ISO 4217 code, such as usd. */
   currency: string;
@@ -767,6 +775,7 @@ export interface PhoneCode {
 export interface PhoneCodeRequest {
   /** With the country code, such as +4915112345678. */
   phone_number: string;
+  /** The client's operating system. */
   platform?: "website" | "ios" | "android" | null;
 }
 
@@ -788,7 +797,7 @@ export interface PlatformBody {
   idfa?: string | null;
   idfv?: string | null;
   gaid?: string | null;
-  /** The client's operating system, such as `ios`. */
+  /** The client's operating system, such as `ios`, and not a sign-in platform. */
   platform?: string | null;
   appsflyer_id?: string | null;
   app_instance_id?: string | null;
@@ -817,11 +826,13 @@ export interface PlatformBody {
 }
 
 export interface PlatformOnly {
+  /** The client's operating system. The email says that the request came from there. */
   platform: "website" | "ios" | "android";
 }
 
 /** Overrides for the settings of all strategies on one platform. */
 export interface PlatformParams {
+  /** The vendor, such as `vendor_a_audio`, to whose strategies this applies. */
   platform: string;
   voice?: string | null;
   prompt?: string | null;
@@ -924,6 +935,7 @@ export interface PublicKeys {
 export interface PublicSocialProfile {
   /** The id on the platform. */
   social_id: string;
+  /** The sign-in platform. */
   platform: string;
   user_name?: string;
   /** A URL. */
@@ -1028,7 +1040,7 @@ export interface SignupBody {
   idfa?: string | null;
   idfv?: string | null;
   gaid?: string | null;
-  /** The client's operating system, such as `ios`. */
+  /** The client's operating system, such as `ios`, and not a sign-in platform. */
   platform?: string | null;
   appsflyer_id?: string | null;
   app_instance_id?: string | null;
@@ -1045,6 +1057,7 @@ export interface SignupReply {
 
 /** A third-party identity. Device and anonymous ids are never shown, because everybody who knows one can log in with it. */
 export interface SocialAccount {
+  /** The sign-in platform, such as `microblog`. */
   platform: string;
   id: string;
   openid?: string;
@@ -1130,7 +1143,7 @@ export interface SubscriptionView {
   approve_link_href: string;
   /** When it was cancelled, or has expired after its last payment. */
   canceled_ts: number;
-  /** Deprecated: use `canceled_ts`. */
+  /** Deprecated: use `canceled_ts`. The zero time if it is not cancelled. */
   canceled_time: string;
   last_payment_ts: number;
   /** While it is `ACTIVE`. */
@@ -1288,6 +1301,7 @@ export interface WithdrawalView {
   created_time: string;
   updated_time: string;
   merchant_id: string;
+  /** The platform that pays, as the config names it, such as `paypal`. */
   platform: string;
   /** Why it failed: an error type such as `withdraw.account_invalid`, and the platform's own name of the reason. While it is in progress: `withdraw.platform_unavailable` if the last call to the platform failed. */
   reason: string;

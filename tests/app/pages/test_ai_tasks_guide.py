@@ -22,11 +22,9 @@ async def test_commands_of_the_page_print_what_it_shows(server: Server, tmp_path
     (tmp_path / ".parley" / "admin-token").write_text(ADMIN_TOKEN)
     _, session = await server.login()
     commands = "".join(text for language, text in BLOCKS if language == "sh")
-    assert commands.count("http://127.0.0.1:8080/") == 2
-    commands = commands.replace("http://127.0.0.1:8080/", f"{server.url}/")
 
     async with working(server.services):
-        printed = (await printed_by(commands, tmp_path, SESSION=session)).splitlines()
+        printed = (await printed_by(commands, tmp_path, URL=server.url, SESSION=session)).splitlines()
 
     shown = [text.rstrip("\n").replace("http://127.0.0.1:8080", server.url) for lang, text in BLOCKS if not lang]
     *results, account, strategy = printed

@@ -41,9 +41,8 @@ class Reader:
             command = command.replace(f"<{name}>", value)
         assert "<" not in command
         functions = "".join([*PUT, *(function for block in BLOCKS for function in defined(block))])
-        text = (functions + command).replace("http://127.0.0.1:8080/", f"{self.server.url}/")
-        text = text.replace(".venv/bin/python", sys.executable)
-        env = {"PYTHONPATH": str(ROOT), "SESSION": self.session, "USER_ID": self.uid}
+        text = (functions + command).replace(".venv/bin/python", sys.executable)
+        env = {"PYTHONPATH": str(ROOT), "URL": self.server.url, "SESSION": self.session, "USER_ID": self.uid}
         return loads(await printed_by(text, self.folder, **env))
 
     async def approve(self, link: str) -> None:
@@ -75,12 +74,12 @@ async def test_a_first_order_by_wallet(reader: Reader) -> None:
     await reader.approve(made["approve_link_href"])
     captured = await reader.run(command("buy walletpay/capture"), **{"id of the order": made["id"]})
     assert captured["walletpay_order"]["status"] == "COMPLETED"
-    owned = await reader.run(command("curl -s http://127.0.0.1:8080/bp/asset "))
+    owned = await reader.run(command('curl -s "$URL/bp/asset" '))
     assert [(asset["name"], asset["quantity"]) for asset in owned["assets"]] == [("coins", 100)]
 
 
 async def test_a_payment_with_a_card_that_the_server_of_the_app_creates(reader: Reader) -> None:
-    made = await reader.run(command('curl -s "http://127.0.0.1:8080/bp/server/user/$USER_ID/asset/'))
+    made = await reader.run(command('curl -s "$URL/bp/server/user/$USER_ID/asset/'))
     assert made["cardpay_payment_intent"]["status"] == "requires_payment_method"
 
 
@@ -103,7 +102,7 @@ async def test_a_withdrawal(reader: Reader) -> None:
     async with services.database.transaction() as conn:
         to, now = f"payee@{uuid4().hex}.example", services.clock.now("default")
         await emails.set_current(conn, "default", reader.uid, address=to, old="", now=now)
-    withdraw = command('curl -s "http://127.0.0.1:8080/bp/server/user/$USER_ID/withdraw/')
+    withdraw = command('curl -s "$URL/bp/server/user/$USER_ID/withdraw/')
     started = (await reader.run(withdraw))["withdraw"]
     assert (started["status"], started["cash_num"]) == ("WITHDRAW_START", 12.3)
     await work_off(services)

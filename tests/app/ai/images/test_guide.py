@@ -22,10 +22,8 @@ PNG = b"\x89PNG\r\n\x1a\n"
 async def test_commands_of_the_page_make_the_images(server: Server, local_vendors: str, tmp_path: Path) -> None:
     _, session = await server.login()
     commands = "".join(text for language, text in BLOCKS if language == "sh")
-    assert commands.count("http://127.0.0.1:8080/") == 1
-    commands = commands.replace("http://127.0.0.1:8080/", f"{server.url}/")
     async with working(server.services):
-        printed = await printed_by(commands, tmp_path, SESSION=session)
+        printed = await printed_by(commands, tmp_path, URL=server.url, SESSION=session)
     assert printed == "".join(text for language, text in BLOCKS if not language)
     assert [(tmp_path / name).read_bytes()[:8] for name in ("grid.png", "wider.png")] == [PNG, PNG]
 

@@ -1,0 +1,61 @@
+"""Names that need an explanation have one in the reference, and in docs/guides/conventions.md."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from app.http.openapi.document import openapi
+from app.routes import ROUTES
+from streams.wire.codec import ZERO_TIME
+from tests.code.source_files import FILES, ROOT
+
+GUIDE = (ROOT / "docs/guides/conventions.md").read_text()
+DOCUMENT = openapi(ROUTES, public_url="http://parley.example")
+OPERATORS_ONLY = {"FailureRow", "MismatchView", "StrategyTrial", "PriceTrial", "WithdrawalRow"}
+MAY_BE_UNSET = {
+    "AssetView": {"expire_time", "custom_expire_time", "sub_canceled_time", "refund_time", "last_recovery_time"},
+    "SubscriptionView": {"canceled_time"},
+    "VerifyResult": {"verified_time"},
+    "WithdrawalView": {"withdraw_time"},
+}
+
+
+def fields(name: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each field of this name in the bodies and responses that apps see, with its model."""
+    for model, schema in DOCUMENT["components"]["schemas"].items():
+        if model not in OPERATORS_ONLY and name in schema.get("properties", {}):
+            yield model, schema["properties"][name]
+
+
+def test_each_platform_says_which_kind_of_platform_it_is() -> None:
+    found = dict(fields("platform"))
+    assert len(found) > 10
+    assert [model for model, field in found.items() if not field.get("description")] == []
+
+
+def test_the_misspelt_amount_says_that_it_is_meant() -> None:
+    [(_, field)] = fields("amonut")
+    assert "spells the name so" in field["description"]
+    assert "`amount`" in field["description"]
+
+
+def test_each_time_that_may_be_unset_says_so() -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+    for model, names in MAY_BE_UNSET.items():
+        for name in names:
+            assert "zero time" in schemas[model]["properties"][name]["description"], (model, name)
+    assert ZERO_TIME in schemas["AssetView"]["description"]
+    assert ZERO_TIME in DOCUMENT["info"]["description"]
+    assert "docs/guides/conventions.md" in DOCUMENT["info"]["description"]
+
+
+def test_the_guide_names_headers_of_the_server() -> None:
+    served = "".join(path.read_text() for path in FILES)
+    listed = re.findall(r"`([A-Z][A-Za-z]*(?:-[A-Za-z]+)+|RateLimit)`", GUIDE)
+    assert len(set(listed)) >= 10
+    assert [header for header in listed if header not in served] == []
+
+
+def test_the_guide_explains_each_of_them() -> None:
+    assert ZERO_TIME in GUIDE
+    assert re.findall("^## (.*)$", GUIDE, re.MULTILINE)[:3] == ["`platform`", "`amonut`", "Times"]

@@ -1,0 +1,180 @@
+"""The guide to a first app: its blocks run, in order, at a server of `make run` and at one in production mode."""
+
+import asyncio
+import os
+import re
+import shutil
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from app.commands.config_files import import_folder
+from deploy.seeds import SEEDS
+from streams.wire.codec import dumps
+from tests.clients.cases import SIGN_KEY
+from tests.clients.typescript.conftest import CLIENT, built
+from tests.code.source_files import ROOT
+from tests.deploy.commands import command
+from tests.environment import moved_clock
+from tests.peers.curl import NEEDS_CURL, printed_by
+from tests.running.ports import free_ports
+from tests.running.recognizers import wait_longer
+from tests.running.servers import ADMIN_TOKEN, Databases, new_server
+
+__all__ = ["built"]
+
+pytestmark = pytest.mark.timeout(
+    180
+)  # `make run` starts stores, engines and a server, and the machine may be busy.
+
+GUIDE = (ROOT / "docs" / "guides" / "first-app.md").read_text()
+STEPS = ["app", "session", "question", "turn", "resume"]
+QUESTION = r"Good morning[.,] [Ww]hat is the capital of Japan\?"
+"""What a recognizer hears: it cannot hear whether a sentence has ended."""
+TYPES_OF_NODE = """
+declare const process: { env: Record<string, string>; stdout: { write(text: string): void } };
+declare const Buffer: { concat(pieces: Uint8Array[]): Uint8Array };
+declare module "node:fs" {
+  export function existsSync(path: string): boolean;
+  export function readFileSync(path: string): Uint8Array;
+  export function readFileSync(path: string, encoding: string): string;
+  export function writeFileSync(path: string, data: string | Uint8Array, options?: { mode: number }): void;
+}
+"""
+COMPILER_OPTIONS = {
+    "strict": True,
+    "module": "NodeNext",
+    "target": "ES2022",
+    "lib": ["ES2023", "DOM"],
+    "types": [],
+    "rewriteRelativeImportExtensions": True,
+}
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+
+
+def files(language: str, folder: Path) -> None:
+    """Write the blocks to the files that their first lines name."""
+    for code in blocks(language):
+        _, name = code.partition("\n")[0].split()
+        (folder / name).write_text(code)
+
+
+async def printed(*commands: str, folder: Path, **env: str) -> str:
+    process = await asyncio.create_subprocess_exec(
+        *commands,
+        cwd=folder,
+        env={"PATH": os.defpath, **moved_clock(), **env},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    output, errors = await process.communicate()
+    assert (process.returncode, errors.decode()) == (0, ""), output.decode()
+    return output.decode()
+
+
+@asynccontextmanager
+async def development(_: Databases, __: str, folder: Path) -> AsyncIterator[dict[str, str]]:
+    port = str(free_ports(1)[0])
+    async with command("deploy.local", PORT=port, PARLEY_DATA_DIR=str(folder)) as local:
+        await local.until("Press Ctrl-C to stop.")
+        [line] = [line for line in local.lines if line.startswith("export APP_ID=")]
+        app, key = (part.partition("=")[2] for part in line.split()[1:])
+        operator_token = (folder / "admin-token").read_text().strip()
+        await wait_longer(f"http://127.0.0.1:{port}", app_id=app, operator_token=operator_token)
+        yield {"PORT": port, "APP_ID": app, "APP_SIGN_KEY": key}
+
+
+@asynccontextmanager
+async def production(databases: Databases, engines: str, folder: Path) -> AsyncIterator[dict[str, str]]:
+    """A server with the configs of a new deployment, as docs/operating/install.md makes them."""
+    async with new_server(databases, folder, seeded=False, env="production", local_url=engines) as server:
+        for name in ("production", "engines"):
+            env = {"APP_SIGN_KEY": SIGN_KEY, "VENDOR_KEY": "sk-unused"}
+            await import_folder(server.services.configs, SEEDS / name, author="import", env=env)
+        await wait_longer(server.url, app_id="default", operator_token=ADMIN_TOKEN)
+        yield {"URL": server.url, "APP_ID": "default", "APP_SIGN_KEY": SIGN_KEY}
+
+
+@pytest.fixture(scope="module", params=[development, production], ids=lambda server: server.__name__)
+async def testbed(
+    request: pytest.FixtureRequest,
+    databases: Databases,
+    local_vendors: str,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> AsyncIterator[dict[str, str]]:
+    """The variables of a reader of the guide."""
+    start: Callable = request.param
+    async with start(databases, local_vendors, tmp_path_factory.mktemp("data")) as variables:
+        yield variables
+
+
+def test_each_step_has_a_block_of_each_language() -> None:
+    assert len(blocks("sh")) == 1 + len(STEPS)
+    for language, ending in (("ts", "ts"), ("python", "py")):
+        assert [code.partition("\n")[0].split()[1] for code in blocks(language)] == [
+            f"{step}.{ending}" for step in STEPS
+        ]
+    assert "sleep" not in GUIDE
+
+
+@NEEDS_CURL
+async def test_the_blocks_of_curl_run_unchanged(testbed: dict[str, str], tmp_path: Path) -> None:
+    output = await printed_by("".join(blocks("sh")), tmp_path, **testbed)
+    refused, user, *_ = [line for line in output.splitlines() if line.startswith('{"')][1:]
+    assert '"error_type":"auth_failed"' in refused
+    assert '"is_new_user":false' in user
+    assert re.search(rf'^event: user_input\ndata: {{"content":"{QUESTION}"', output, re.MULTILINE), output
+    assert re.search(r'^event: assistant_output_content_segment\ndata: .*"text":"\w', output, re.MULTILINE)
+    assert re.search(r'^1\nevent: end\ndata: .*"digest":', output, re.MULTILINE)
+    made_audio(tmp_path)
+
+
+async def test_the_blocks_of_python_run_unchanged(testbed: dict[str, str], tmp_path: Path) -> None:
+    files("python", tmp_path)
+    variables = {**reader(testbed), "PYTHONPATH": str(ROOT / "clients" / "python")}
+    runs = [(sys.executable, "-W", "error", f"{step}.py") for step in STEPS[1:]]
+    check(await in_order(runs, tmp_path, variables), tmp_path, same="True")
+
+
+async def test_the_blocks_of_typescript_run_unchanged(testbed: dict[str, str], built: None, tmp_path: Path) -> None:
+    files("ts", tmp_path)
+    (tmp_path / "node.d.ts").write_text(TYPES_OF_NODE)
+    (tmp_path / "package.json").write_text('{"private": true, "type": "module"}')
+    (tmp_path / "tsconfig.json").write_bytes(dumps({"compilerOptions": COMPILER_OPTIONS}))
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules/parley-client").symlink_to(CLIENT)
+    node = shutil.which("node") or "node"
+    await printed(node, str(CLIENT / "node_modules/.bin/tsc"), folder=tmp_path)
+    runs = [(node, f"{step}.js") for step in STEPS[1:]]
+    check(await in_order(runs, tmp_path, reader(testbed)), tmp_path, same="true")
+
+
+def reader(variables: dict[str, str]) -> dict[str, str]:
+    """Return the variables after the first block, which sets the URL."""
+    return {"URL": f"http://127.0.0.1:{variables.get('PORT')}", **variables}
+
+
+async def in_order(runs: list[tuple[str, ...]], folder: Path, env: dict[str, str]) -> list[str]:
+    return [await printed(*run, folder=folder, **env) for run in runs]
+
+
+def check(outputs: list[str], folder: Path, *, same: str) -> None:
+    session, question, turn, resumed = outputs
+    assert re.fullmatch(r"user [0-9a-f]{32}\n", session)
+    assert question == ""
+    assert re.fullmatch(rf"You: {QUESTION}\n\w.*\nconversation [0-9a-f]{{32}}\n", turn, re.DOTALL)
+    assert re.fullmatch(rf"the same answer: {same} \w.*\n", resumed, re.DOTALL)
+    made_audio(folder)
+
+
+def made_audio(folder: Path) -> None:
+    for name in ("question.mp3", "answer.mp3"):
+        audio = (folder / name).read_bytes()
+        assert audio[:3] == b"ID3" or audio[0] == 0xFF, name
+        assert len(audio) > 1000
