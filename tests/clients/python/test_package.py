@@ -13,7 +13,7 @@ from zipfile import ZipFile
 import pytest
 
 import parley_client
-from parley_client import events
+from parley_client.streams import events
 from tests.clients.cases import SIGN_KEY
 from tests.clients.packages import PYTHON, build_wheel
 from tests.running.servers import Server
@@ -55,7 +55,7 @@ def test_the_wheel_is_typed_and_needs_two_packages(wheel: Path) -> None:
 
 def test_the_package_imports_nothing_that_it_does_not_require() -> None:
     found = set()
-    for path in (PYTHON / "parley_client").glob("*.py"):
+    for path in (PYTHON / "parley_client").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
                 found |= {alias.name.partition(".")[0] for alias in node.names}
