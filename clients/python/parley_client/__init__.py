@@ -4,8 +4,8 @@
 `ServerClient` is for the server of an app, which acts for any user, and `verify_webhook` for the events that it
 receives.
 
-- **A stream survives its connection.** `streams.py` resumes it where it was cut, checks that no id is missing, and
-  compares the digest of `end`; whoever iterates over a turn sees neither a cut nor a repeated event.
+- **A stream survives its connection.** `streams/reader.py` resumes it where it was cut, checks that no id is
+  missing, and compares the digest of `end`; whoever iterates over a turn sees neither a cut nor a repeated event.
 - **A request is signed for each attempt** (`http.py`), since a nonce is valid once and aiohttp repeats some
   requests.
 - **Unknown events and fields are passed on**, because servers are updated before apps. What is malformed is an
@@ -15,7 +15,13 @@ receives.
 from parley_client.backoff import Backoff
 from parley_client.client import ParleyClient
 from parley_client.errors import ConnectionLost, DigestMismatch, NotUnderstood, ParleyError
-from parley_client.events import (
+from parley_client.server.client import ServerClient
+from parley_client.server.tokens import ServerKey, server_token
+from parley_client.server.user import ServerUser
+from parley_client.server.webhooks import WebhookEvent, WebhookRefused, verify_webhook
+from parley_client.session import FileStore, Session, SessionStore
+from parley_client.signatures import sign
+from parley_client.streams.events import (
     AudioBegins,
     AudioChunk,
     AudioFile,
@@ -31,12 +37,7 @@ from parley_client.events import (
     Viseme,
     Visemes,
 )
-from parley_client.server import ServerClient, ServerUser
-from parley_client.server_tokens import ServerKey, server_token
-from parley_client.session import FileStore, Session, SessionStore
-from parley_client.signatures import sign
-from parley_client.turns import EventStream, Speech, Turn
-from parley_client.webhooks import WebhookEvent, WebhookRefused, verify_webhook
+from parley_client.streams.turns import EventStream, Speech, Turn
 
 __all__ = [
     "AudioBegins",

@@ -157,6 +157,34 @@ class PaymentIntent(TypedDict):
     currency: str
 
 
+class SetupIntent(TypedDict):
+    id: str
+    client_secret: str
+    customer_id: str
+    payment_method_id: str
+    status: str
+
+
+class CardSubscription(TypedDict):
+    id: str
+    status: str
+    """The platform's: `incomplete` until the first payment, then `trialing`, `active`, `past_due` or `canceled`."""
+    product_id: str
+    """The platform's id of the price."""
+    bp_product_id: str
+    customer_id: str
+    latest_payment_intent: NotRequired[PaymentIntent]
+    """The payment that the app has to confirm."""
+    current_period_end_ts: int
+    canceled_ts: int
+    """0: it was not cancelled."""
+
+
+class CardSubscriptionReply(TypedDict):
+    cardpay_sub: CardSubscription
+    assets: list[Asset]
+
+
 class UploadedScore(TypedDict):
     name: str
     period: str
@@ -279,6 +307,37 @@ class Assessment(TypedDict):
     strategy: str
 
 
+class ConversationOffer(TypedDict):
+    name: str
+    fault: NotRequired[str]
+    """Why the strategy cannot be used as configured."""
+    hears: bool
+    heard_languages: NotRequired[list[str]]
+    """Language codes of audio input (`en` includes every `en-…`). Absent: any."""
+    speaks: bool
+    spoken_languages: NotRequired[list[str]]
+
+
+class VoiceOffer(TypedDict):
+    name: str
+    fault: NotRequired[str]
+    languages: NotRequired[list[str]]
+
+
+class PronunciationOffer(TypedDict):
+    name: str
+    fault: NotRequired[str]
+    languages: NotRequired[list[str]]
+
+
+class Offers(TypedDict):
+    title: str
+    """Of the app."""
+    conversation: list[ConversationOffer]
+    speech: list[VoiceOffer]
+    pronunciation: list[PronunciationOffer]
+
+
 class IpLocation(TypedDict):
     """`-`: there is no information."""
 
@@ -304,3 +363,25 @@ class Withdrawal(TypedDict):
     user_id: str
     withdraw_id: str
     withdraw_time: str
+
+
+class ErasureReceipt(TypedDict):
+    app_id: str
+    user_id: str
+    cause: Literal["confirm", "freeze_end", "operator"]
+    deactivated_at: str
+    complete: bool
+    """False while something remains to be deleted."""
+    erased_at: NotRequired[str]
+    deleted: dict[str, int]
+    """How many of each were deleted."""
+    kept: dict[str, Any]
+    not_searched: dict[str, str]
+    """Places that may still hold data of the user."""
+    platforms: list[Any]
+
+
+class ErasureReceiptReply(TypedDict):
+    receipt: ErasureReceipt
+    signed: str
+    """The receipt as a JWS, whose key `/.well-known/jwks.json` has."""

@@ -4,13 +4,17 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from parley_client.areas import Images, Leaderboards, Mail, Predictions
-from parley_client.audio import Audio, AudioInput
+from parley_client.areas.account import Account
+from parley_client.areas.images import Images
+from parley_client.areas.leaderboards import Leaderboards
+from parley_client.areas.mail import Mail
+from parley_client.areas.predictions import Predictions
 from parley_client.calls import Calls
 from parley_client.http import Request, encoded, given, segment
-from parley_client.streams import SILENCE_S
-from parley_client.turns import Speech, Turn
-from parley_client.types import Assessment, Asset, ConversationList, History, IpLocation, User
+from parley_client.streams.input import Audio, Input, Text, encoded_audio, encoded_text
+from parley_client.streams.reader import SILENCE_S
+from parley_client.streams.turns import Speech, Turn
+from parley_client.types import Assessment, Asset, ConversationList, History, IpLocation, Offers, User
 
 _CONVERSATION = "/bp/ai/conversation"
 _ASSESSMENT_S = 120.0
@@ -20,6 +24,7 @@ _ASSESSMENT_S = 120.0
 class UserCalls:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
+        self.account = Account(calls)
         self.leaderboards = Leaderboards(calls)
         self.mail = Mail(calls)
         self.predictions = Predictions(calls)
@@ -30,7 +35,7 @@ class UserCalls:
         *,
         strategies: Sequence[str],
         language_code: str,
-        text: str | None = None,
+        text: Text | None = None,
         audio: Audio | None = None,
         target_language_code: str | None = None,
         conversation_id: str | None = None,
@@ -41,9 +46,10 @@ class UserCalls:
     ) -> Turn:
         """Return a turn of a conversation, by either `text` or `audio`. It is sent when its iteration begins.
 
-        `audio` is sent while it is recorded. `language_code` is the language of the user's input, and
-        `target_language_code`, by default the same, that of the answer. `params` are the values of the system
-        prompt's template. Without `conversation_id`, a new conversation begins, whose id is `Turn.conversation_id`.
+        Both can be given in pieces, which are sent while they are made. `language_code` is the language of the
+        user's input, and `target_language_code`, by default the same, that of the answer. `params` are the values
+        of the system prompt's template. Without `conversation_id`, a new conversation begins, whose id is
+        `Turn.conversation_id`.
         A turn with the `idempotency_key` of an earlier one gets the answer of that one.
         """
         if (text is None) == (audio is None):
@@ -58,18 +64,22 @@ class UserCalls:
             "stt_prompt": stt_prompt,
             "params": params,
         }
-        recorded = None if audio is None else AudioInput(audio)
+        pieces: Input | None = None
+        if audio is not None:
+            pieces = Input(encoded_audio(audio))
+        elif text is not None and not isinstance(text, str):
+            pieces = Input(encoded_text(text))
         request = Request(
             method="POST",
             path=_CONVERSATION,
             body=encoded(given(parameters)),
-            input=(text or "").encode() if recorded is None else recorded.texts,
+            input=pieces.read if pieces is not None else str(text).encode(),
             content_type="application/octet-stream",
             headers={"Idempotency-Key": idempotency_key or secrets.token_hex(16)},
             timeout_s=None,
             silence_s=SILENCE_S,
         )
-        return Turn(self._calls, request, recorded)
+        return Turn(self._calls, request, pieces)
 
     def speak(
         self,
@@ -105,12 +115,12 @@ class UserCalls:
         `audio` is 16 kHz mono 16-bit PCM, raw or as WAV, and is sent while it is recorded. `options` are
         `language`, `grading_system`, `granularity`, `enable_miscue` and `enable_prosody_assessment`.
         """
-        recorded = AudioInput(audio)
+        recorded = Input(encoded_audio(audio))
         request = Request(
             method="POST",
             path="/bp/ai/audio/pronunciation",
             body=encoded({"strategy": strategy, "data": {"reference_text": reference_text, **options}}),
-            input=recorded.texts,
+            input=recorded.read,
             content_type="application/octet-stream",
             repeatable=True,  # The server cancels an assessment whose client has left.
             timeout_s=None,
@@ -143,6 +153,10 @@ class UserCalls:
 
     async def delete_conversation(self, conversation_id: str) -> None:
         await self._calls.delete(f"{_CONVERSATION}/{segment(conversation_id)}")
+
+    async def offers(self) -> Offers:
+        """Return the strategies that the user may choose."""
+        return cast(Offers, await self._calls.get("/bp/ai/offers"))
 
     async def user(self) -> User:
         """Return the user, with the bound identities."""

@@ -6,10 +6,11 @@ import pytest
 
 from parley_client import ParleyClient, ParleyError
 from tests.app.callers import working
-from tests.clients.cases import SIGN_KEY
+from tests.clients.cases import SIGN_KEY, cases, named
 from tests.clients.conftest import configure
 from tests.clients.mails import code_sent, mails
 from tests.clients.python.conftest import PROMPT
+from tests.clients.python.test_flows import go_through
 from tests.clients.sandbox_server import module_server, testbed
 from tests.running.servers import Server
 from tests.waiting import until
@@ -28,6 +29,13 @@ async def sandbox_url(server: Server) -> str:
 async def approve(server: Server, link: str) -> None:
     async with server.http.post(link, data={"action": "approve"}, allow_redirects=False) as response:
         assert response.status == 303, await response.text()
+
+
+@pytest.mark.parametrize("flow", **named(cases("areas")))
+async def test_a_flow(server: Server, flow: dict) -> None:
+    for kind, name, value in flow["configs"]:
+        await configure(server, kind, value, name=name)
+    await go_through(server, flow["steps"])
 
 
 async def test_an_order_is_approved_and_captured(client: ParleyClient, server: Server) -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from app.http.callers import signatures
 from parley_client import ServerKey, StreamDigest, WebhookRefused, server_token, sign, verify_webhook
-from parley_client.digest import Digest
-from parley_client.events import Event, read_event
-from parley_client.sse import SseEvent, SseParser
+from parley_client.streams.digest import Digest
+from parley_client.streams.events import Event, read_event
+from parley_client.streams.sse import SseEvent, SseParser
 from streams.wire.codec import dumps
 from tests.clients.cases import cases, named
 

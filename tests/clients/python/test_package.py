@@ -4,8 +4,6 @@ import ast
 import asyncio
 import dataclasses
 import re
-import shutil
-import subprocess
 import sys
 import sysconfig
 import venv
@@ -15,11 +13,11 @@ from zipfile import ZipFile
 import pytest
 
 import parley_client
-from parley_client import events
+from parley_client.streams import events
 from tests.clients.cases import SIGN_KEY
+from tests.clients.packages import PYTHON, build_wheel
 from tests.running.servers import Server
 
-SOURCE = Path(__file__).parents[3] / "clients/python"
 IMPORTED = {"aiohttp", "jwt", "yarl"}
 """aiohttp requires yarl."""
 README_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -27,13 +25,7 @@ README_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    shutil.copytree(SOURCE, folder / "source", ignore=shutil.ignore_patterns("*.egg-info", "build", "__pycache__"))
-    uv = Path(sys.executable).with_name("uv")
-    build = ["build", "--quiet", "--wheel", "--offline", "--no-build-isolation", "--python", sys.executable]
-    subprocess.run([uv, *build, "--out-dir", folder, folder / "source"], check=True)
-    (built,) = folder.glob("*.whl")
-    return built
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +55,7 @@ def test_the_wheel_is_typed_and_needs_two_packages(wheel: Path) -> None:
 
 def test_the_package_imports_nothing_that_it_does_not_require() -> None:
     found = set()
-    for path in (SOURCE / "parley_client").glob("*.py"):
+    for path in (PYTHON / "parley_client").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Import):
                 found |= {alias.name.partition(".")[0] for alias in node.names}
@@ -73,7 +65,7 @@ def test_the_package_imports_nothing_that_it_does_not_require() -> None:
 
 
 def test_the_readme_lists_all_events_with_their_fields() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", (SOURCE / "README.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", (PYTHON / "README.md").read_text(), re.MULTILINE)
     listed = {name: set(re.findall(r"`(\w+)`", text)) for name, text in rows}
     kinds = {kind.__name__: kind for kind in events.Event.__subclasses__()}
     assert listed.keys() == kinds.keys() <= set(parley_client.__all__)
@@ -84,7 +76,7 @@ def test_the_readme_lists_all_events_with_their_fields() -> None:
 
 async def test_the_example_of_the_readme_runs_in_an_empty_project(server: Server, strategy, python: Path) -> None:
     await strategy("scripted", "say:I am the answer")
-    example, *_ = README_BLOCK.findall((SOURCE / "README.md").read_text())
+    example, *_ = README_BLOCK.findall((PYTHON / "README.md").read_text())
     project = python.parents[2]
     (project / "main.py").write_text(example)
     running = await asyncio.create_subprocess_exec(

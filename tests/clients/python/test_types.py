@@ -24,6 +24,9 @@ SCHEMAS = {
     types.WalletOrder: "WalletOrderView",
     types.OrderReply: "OrderWithAssets",
     types.PaymentIntent: "PaymentIntentView",
+    types.SetupIntent: "SetupIntentView",
+    types.CardSubscription: "CardSubscriptionView",
+    types.CardSubscriptionReply: "CardSubscriptionReply",
     types.UploadedScore: "Uploaded",
     types.BoardEntry: "BoardEntry",
     types.Board: "BoardView",
@@ -39,8 +42,14 @@ SCHEMAS = {
     types.History: "HistoryData",
     types.UnitPrice: "UnitPrice",
     types.Assessment: "PronunciationReply",
+    types.ConversationOffer: "ConversationOffer",
+    types.VoiceOffer: "VoiceOffer",
+    types.PronunciationOffer: "PronunciationOffer",
+    types.Offers: "Offers",
     types.IpLocation: "IpLocationReply",
     types.Withdrawal: "WithdrawalView",
+    types.ErasureReceipt: "ErasureReceipt",
+    types.ErasureReceiptReply: "ReceiptReply",
 }
 JSON_TYPES = {"string": str, "integer": int, "boolean": bool}
 

@@ -3,10 +3,12 @@
 import pytest
 
 from tests.app.callers import working
+from tests.clients.cases import cases, named
 from tests.clients.mails import code_sent, mails
 from tests.clients.sandbox_server import module_server, testbed
 from tests.clients.typescript.conftest import Configure
 from tests.clients.typescript.program import ClientError, Program, sent
+from tests.clients.typescript.test_flows import go_through
 from tests.running.servers import SERVER_KEY, Server
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
@@ -20,6 +22,13 @@ NEW_PASSWORD = "staple gun at dawn"
 async def approve(server: Server, link: str) -> None:
     async with server.http.post(link, data={"action": "approve"}, allow_redirects=False) as response:
         assert response.status == 303, await response.text()
+
+
+@pytest.mark.parametrize("flow", **named(cases("areas")))
+async def test_a_flow(program: Program, server: Server, configure: Configure, flow: dict) -> None:
+    for config in flow["configs"]:
+        await configure(*config)
+    await go_through(program, server, flow["steps"])
 
 
 async def test_an_order_is_approved_and_captured(user: Program, server: Server) -> None:

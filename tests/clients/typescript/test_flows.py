@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests.clients.cases import cases, named
-from tests.clients.flows import check, filled
+from tests.clients.flows import check, confirm_card, filled
 from tests.clients.typescript.conftest import PROMPT, Configure
 from tests.clients.typescript.program import ClientError, Program
-from tests.running.servers import Server
+from tests.running.servers import SERVER_KEY, Server
 
 ERROR_FIELDS = {"error_type": "errorType", "status": "status", "retryable": "retryable"}
 Given = dict[str, Any]
@@ -27,13 +27,23 @@ async def converse(program: Program, **given: Any) -> Given:
 
 
 CALLS: dict[str, Callable[..., Awaitable[Any]]] = {
+    "account.confirm_deactivation": lambda program: program.call("account.confirmDeactivation"),
+    "account.deactivate": lambda program: program.call("account.deactivate"),
     "assets": lambda program: program.call("assets"),
+    "cards.cancel": lambda program, sub_id: program.call("cards.cancel", sub_id),
+    "cards.create_setup_intent": lambda program, **given: program.call("cards.createSetupIntent", given),
+    "cards.subscribe": lambda program, **given: program.call("cards.subscribe", given),
+    "cards.subscription": lambda program, sub_id: program.call("cards.subscription", sub_id),
     "converse": converse,
     "history": lambda program, conversation_id, **given: program.call("history", conversation_id, given),
+    "ip_location": lambda program: program.call("ipLocation"),
+    "join_share_group": lambda program, share_code: program.call("sharing.join", share_code),
     "leaderboards.query": lambda program, name, **given: program.call("leaderboards.query", name, given),
     "leaderboards.upload": lambda program, name, score, **given: program.call(
         "leaderboards.upload", name, score, given
     ),
+    "offers": lambda program: program.call("offers"),
+    "share_code": lambda program, **given: program.call("sharing.code", given),
     "sign_in": lambda program, platform, info: program.call("signIn", platform, info),
     "sign_out": lambda program: program.call("signOut"),
     "user": lambda program: program.call("user"),
@@ -44,10 +54,25 @@ CALLS: dict[str, Callable[..., Awaitable[Any]]] = {
 async def test_a_flow(program: Program, server: Server, strategy: Configure, flow: Given) -> None:
     for name, model in flow["strategies"].items():
         await strategy(name, model)
+    await go_through(program, server, flow["steps"])
+
+
+async def go_through(program: Program, server: Server, steps: list[Given]) -> None:
     await program.do("client", name="user", url=server.url, options={"backoff": PROMPT})
     results: list[Any] = []
-    for step in flow["steps"]:
-        call = CALLS[step["call"]](program, **filled(step["with"], results))
+
+    async def confirm(program: Program, setup_intent_id: str) -> Any:
+        session = (await program.call("session"))["token"]
+        return await confirm_card(server, session, setup_intent_id=setup_intent_id)
+
+    async def erasure_receipt(program: Program, user_id: str) -> Any:
+        key = {"kid": "development", "alg": "HS256", "key": SERVER_KEY}
+        await program.do("appServer", name="server", url=server.url, key=key, user=user_id)
+        return await program.call("erasureReceipt")
+
+    calls = CALLS | {"confirm_card": confirm, "server.erasure_receipt": erasure_receipt}
+    for step in steps:
+        call = calls[step["call"]](program, **filled(step["with"], results))
         if "error" in step:
             with pytest.raises(ClientError) as raised:
                 await call

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from streams.wire.codec import dumps, loads
-from tests.clients.typescript.conftest import CLIENT, Configure
+from tests.clients.packages import TYPESCRIPT, pack_typescript
+from tests.clients.typescript.conftest import Configure
 from tests.running.servers import Server
 
 KEY = "k-apps-" + "k" * 32
-COMPILER = CLIENT / "node_modules/.bin/tsc"
+COMPILER = TYPESCRIPT / "node_modules/.bin/tsc"
 CONSUMER = """
 import { ParleyClient, type ParleyError } from "parley-client";
 import { Microphone, VoiceChat, type VoiceState } from "parley-client/audio";
@@ -49,9 +50,8 @@ client.converse({ strategies: ["one"], text: "Hi" });
 def project(built: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An empty project with the packed client."""
     folder = tmp_path_factory.mktemp("project")
-    run("npm", "pack", "--ignore-scripts", "--pack-destination", str(folder), cwd=CLIENT)
+    packed = pack_typescript(folder)
     (folder / "package.json").write_text('{"private": true, "type": "module"}')
-    (packed,) = folder.glob("*.tgz")
     run("npm", "install", "--offline", "--no-audit", "--no-fund", str(packed), cwd=folder)
     return folder
 
@@ -74,7 +74,7 @@ async def test_the_example_of_the_readme_runs_unchanged(
     keys = [{"id": "one", "key": KEY}]
     await configure("auth", "default", {"require_sign": True, "sign_keys": keys})
     await strategy("scripted", "say:I am a scripted model.")
-    blocks = re.findall(r"```js\n(.*?)```", (CLIENT / "README.md").read_text(), re.DOTALL)
+    blocks = re.findall(r"```js\n(.*?)```", (TYPESCRIPT / "README.md").read_text(), re.DOTALL)
     (project / "example.js").write_text(blocks[0])
     process = await asyncio.create_subprocess_exec(
         shutil.which("node") or "node",

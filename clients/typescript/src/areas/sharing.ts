@@ -1,6 +1,6 @@
 // Family sharing: an asset that several users have.
 
-import type { AssetList, ShareCode } from "../api.js";
+import type { AssetList, AssetView, ShareCode } from "../api.js";
 import { sendOnce } from "../http/calls.js";
 import type { Caller } from "../http/transport.js";
 
@@ -12,7 +12,9 @@ export class Sharing {
     return sendOnce(this.caller, "POST", "/bp/asset/share_group/code", { share_code_quota: quota });
   }
 
-  join(shareCode: string): Promise<AssetList> {
-    return sendOnce(this.caller, "POST", "/bp/asset/share_group/join", { share_code: shareCode });
+  /** Join the subscription of another user. Return what this user has now. */
+  async join(shareCode: string): Promise<AssetView[]> {
+    const body = { share_code: shareCode };
+    return (await sendOnce<AssetList>(this.caller, "POST", "/bp/asset/share_group/join", body)).assets;
   }
 }

@@ -6,14 +6,14 @@ from contextlib import aclosing, suppress
 
 from aiohttp import ClientError, ClientResponse
 
-from parley_client.audio import AudioInput
 from parley_client.backoff import Attempts
 from parley_client.calls import Calls
-from parley_client.digest import Digest
 from parley_client.errors import ConnectionLost, DigestMismatch, NotUnderstood, ParleyError
-from parley_client.events import End, Event, read_event
 from parley_client.http import Request, lost, segment
-from parley_client.sse import SseEvent, SseParser
+from parley_client.streams.digest import Digest
+from parley_client.streams.events import End, Event, read_event
+from parley_client.streams.input import Input
+from parley_client.streams.sse import SseEvent, SseParser
 
 SILENCE_S = 45.0
 """The server sends a `ping` after 15 s without another event."""
@@ -25,17 +25,17 @@ _FAULTY = 3
 class StreamReader:
     """The events of a stream, each once and in the order of their ids.
 
-    `audio` is the input of the request, if it may break off.
+    `source` is the input of the request, if it is sent while it is made and so may break off.
     """
 
-    def __init__(self, calls: Calls, request: Request, audio: AudioInput | None = None) -> None:
+    def __init__(self, calls: Calls, request: Request, source: Input | None = None) -> None:
         self.stream_id: str | None = None
         self.conversation_id: str | None = None
         self.opened = asyncio.Event()
         """Set when the ids are known, or when they will never be."""
         self._calls = calls
         self._request = request
-        self._audio = audio
+        self._input = source
         self._last_id = 0
         self._digest = Digest()
         self._response: ClientResponse | None = None
@@ -74,8 +74,8 @@ class StreamReader:
                 fault = error
             if self._ended or self._left.is_set():
                 return
-            if self._audio is not None and self._audio.error is not None:
-                raise self._audio.error
+            if self._input is not None and self._input.error is not None:
+                raise self._input.error
             if self._last_id > before:
                 attempts.progress()
                 faulty = 0
@@ -105,7 +105,7 @@ class StreamReader:
         """Return whether the server has dropped the stream, because its input broke off."""
         if self.stream_id is None or self._last_id > 1:
             return False
-        cut = isinstance(fault, ConnectionLost) and self._audio is not None and not self._audio.sent
+        cut = isinstance(fault, ConnectionLost) and self._input is not None and not self._input.sent
         return cut or fault.status == _NOT_FOUND
 
     async def _connection(self) -> AsyncGenerator[Event]:

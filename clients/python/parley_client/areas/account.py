@@ -61,6 +61,10 @@ class Account:
     async def email_verified(self) -> bool:
         return bool((await self._calls.get(f"{_ME}/email/verify_result"))["verify_result"]["verified"])
 
+    async def send_verify_link(self, *, platform: Website) -> None:
+        """Send the link that verifies the address once more."""
+        await self._calls.post(f"{_ME}/email/send_verify_code", {"platform": platform})
+
     async def bind(self, platform: str, info: Mapping[str, Any], /, **identifiers: str) -> SocialAccount:
         """Bind an identity at a third party to the user.
 
@@ -71,6 +75,12 @@ class Account:
 
     async def unbind(self, platform: str, id: str) -> None:  # noqa: A002
         await self._calls.delete(f"{_ME}/socialaccount/{segment(platform)}/{segment(id)}")
+
+    async def reauthorize(self, id: str, info: Mapping[str, Any]) -> SocialAccount:  # noqa: A002
+        """Replace the token of an identity, which `social_network_a` supports."""
+        platform = "social_network_a"
+        reply = await self._calls.put(f"{_ME}/socialaccount/{platform}/{segment(id)}", {platform: info})
+        return cast(SocialAccount, reply["social_account"])
 
     async def profiles(self) -> list[SocialProfile]:
         """Return the profiles of the bound identities, which are fetched after a sign-in."""

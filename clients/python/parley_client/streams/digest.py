@@ -2,7 +2,7 @@
 
 import hashlib
 
-from parley_client.events import AudioChunk, Event, StreamDigest, TextChunk
+from parley_client.streams.events import AudioChunk, Event, StreamDigest, TextChunk
 
 
 class Digest:

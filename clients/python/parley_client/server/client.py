@@ -1,7 +1,6 @@
 """The client of an app's server, which acts for any user of the app."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, Self, cast
 
 from aiohttp import ClientSession
@@ -9,10 +8,10 @@ from aiohttp import ClientSession
 from parley_client.backoff import Backoff
 from parley_client.calls import Calls
 from parley_client.http import Http, Request, segment
-from parley_client.server_tokens import HEADER, ServerKey, server_token
+from parley_client.server.tokens import HEADER, ServerKey, server_token
+from parley_client.server.user import ServerUser
 from parley_client.session import APP_HEADER
-from parley_client.types import Asset, PaymentIntent, SocialProfile, User, Withdrawal
-from parley_client.user_calls import UserCalls
+from parley_client.types import SocialProfile, User
 
 _SERVER = "/bp/server/user"
 _ME = "/bp/user/me"
@@ -37,53 +36,14 @@ class ServerCaller:
     def path(self, path: str) -> str:
         if self._user_id is None:
             return path
+        if path.startswith("/bp/user/") and not f"{path}/".startswith(f"{_ME}/"):
+            raise TypeError(f"an app server cannot call {path}: it is for users without a session")
         rest = path.removeprefix(_ME) if path.startswith(_ME) else path.removeprefix("/bp")
         return f"{_SERVER}/{segment(self._user_id)}{rest}"
 
     def headers(self, request: Request, target: str) -> Mapping[str, str]:
         token = server_token(self._key, self._app_id, user_id=self._user_id, audience=self._audience)
         return {APP_HEADER: self._app_id, HEADER: token}
-
-
-class ServerUser(UserCalls):
-    """The calls of an app's server for one user."""
-
-    async def record_activity(self) -> None:
-        """Report that the user was active."""
-        await self._calls.post(f"{_ME}/account/record_activity", repeatable=True)
-
-    async def create_payment_intent(self, amount: int, currency: str, **options: Any) -> PaymentIntent:
-        """Begin a payment by card. The app completes it with the `client_secret`.
-
-        `amount` is in minor units, such as cents. `options` are further fields, such as `product_id`, `email`,
-        `pay_platform_config_name` or `with_customer_payment_method`.
-        """
-        body = {**options, "amonut": amount, "currency": currency}  # The interface spells it so.
-        reply = await self._calls.once("/bp/asset/cardpay_payment_intent", body)
-        return cast(PaymentIntent, reply["cardpay_payment_intent"])
-
-    async def payment_intent(
-        self, payment_intent_id: str, *, pay_platform_config_name: str | None = None
-    ) -> tuple[PaymentIntent, list[Asset]]:
-        """Return a payment as the platform has it, and what the user has now."""
-        reply = await self._calls.get(
-            f"/bp/asset/cardpay_payment_intent/{segment(payment_intent_id)}",
-            pay_platform_config_name=pay_platform_config_name,
-        )
-        return cast(PaymentIntent, reply["cardpay_payment_intent"]), cast(list[Asset], reply["assets"])
-
-    async def withdraw(
-        self, withdraw_id: str, cash_num: float, *, start_time: datetime, **options: Any
-    ) -> Withdrawal:
-        """Begin a payment to the user.
-
-        `withdraw_id` is unique in the app, so that nothing is paid twice. `start_time` has a time zone.
-        """
-        body = {**options, "withdraw_id": withdraw_id, "cash_num": cash_num, "start_time": start_time.isoformat()}
-        return cast(Withdrawal, (await self._calls.once("/bp/withdraw/", body))["withdraw"])
-
-    async def withdrawal(self, withdraw_id: str) -> Withdrawal:
-        return cast(Withdrawal, (await self._calls.get("/bp/withdraw/", withdraw_id=withdraw_id))["withdraw"])
 
 
 class ServerClient:
@@ -130,6 +90,10 @@ class ServerClient:
     async def sign_up(self, platform: str, info: Mapping[str, Any], /, **identifiers: str) -> User:
         reply = await self._calls(None).post(f"{_SERVER}/signup", {**identifiers, platform: info})
         return cast(User, reply["user"])
+
+    async def email_exists(self, email: str) -> bool:
+        reply = await self._calls(None).post(f"{_SERVER}/detect", {"email": email}, repeatable=True)
+        return bool(reply["email_data"]["exists"])
 
     async def profiles(self, user_ids: Sequence[str]) -> dict[str, list[SocialProfile]]:
         """Return the public profiles of users by their ids. Users that do not exist are absent."""

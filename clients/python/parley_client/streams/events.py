@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from parley_client.errors import NotUnderstood, ParleyError
-from parley_client.sse import SseEvent
+from parley_client.streams.sse import SseEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from typing import Self
 
-from parley_client.audio import AudioInput
 from parley_client.calls import Calls
 from parley_client.errors import ParleyError
-from parley_client.events import AudioChunk, AudioFile, End, Event, Restart, TextChunk, UserInput
 from parley_client.http import Request, segment
-from parley_client.streams import StreamReader
+from parley_client.streams.events import AudioChunk, AudioFile, End, Event, Restart, TextChunk, UserInput
+from parley_client.streams.input import Input
+from parley_client.streams.reader import StreamReader
 
 _NOT_FOUND = 404
 
@@ -23,12 +23,12 @@ class EventStream:
     called.
     """
 
-    def __init__(self, calls: Calls, request: Request, audio: AudioInput | None = None) -> None:
+    def __init__(self, calls: Calls, request: Request, source: Input | None = None) -> None:
         self.end: End | None = None
         """The last event, once it has arrived."""
         self._calls = calls
-        self._audio = audio
-        self._reader = StreamReader(calls, request, audio)
+        self._input = source
+        self._reader = StreamReader(calls, request, source)
         self._begun = False
 
     @property
@@ -56,10 +56,10 @@ class EventStream:
         return self.end
 
     def leave(self) -> None:
-        """Stop the iteration and the recording, and close the connection."""
+        """Stop the iteration and the input, and close the connection."""
         self._reader.leave()
-        if self._audio is not None:
-            self._audio.stop()
+        if self._input is not None:
+            self._input.stop()
 
     async def interrupt(self, *, heard_ms: int | None = None) -> None:
         """Cancel the answer. When this returns, what was said is stored and the next turn may begin.
@@ -87,16 +87,16 @@ class EventStream:
                 raise
 
     async def _events(self) -> AsyncGenerator[Event]:
-        if self._audio is not None:
-            self._audio.start(self._reader.disconnect)
+        if self._input is not None:
+            self._input.start(self._reader.disconnect)
         try:
             async with aclosing(self._reader.events()) as events:
                 async for event in events:
                     self._note(event)
                     yield event
         finally:
-            if self._audio is not None:
-                self._audio.stop()
+            if self._input is not None:
+                self._input.stop()
 
     def _note(self, event: Event) -> None:
         if isinstance(event, End):
@@ -125,8 +125,8 @@ class Speech(EventStream):
 class Turn(EventStream):
     """A turn of a conversation: what the user says, and the answer as text and audio."""
 
-    def __init__(self, calls: Calls, request: Request, audio: AudioInput | None = None) -> None:
-        super().__init__(calls, request, audio)
+    def __init__(self, calls: Calls, request: Request, source: Input | None = None) -> None:
+        super().__init__(calls, request, source)
         self.user_input: str | None = None
         """What the user has said, once it is recognized."""
         self._paragraphs: dict[int, str] = {}

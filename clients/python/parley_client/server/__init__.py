@@ -1,0 +1,1 @@
+"""What only the server of an app does: calls for its users, and events that it receives."""
