@@ -87,11 +87,11 @@ def write_mail(
     """
     config = sending_config(services, app_id)
     translations: Mapping[str, Template] = getattr(config.templates, purpose)
-    tag, template = choose_template(purpose, language, translations, has_not_me_link="NotMeLink" in values)
+    tag, template = choose_template(purpose, language, translations, variables=values, color=config.color)
     app = services.configs.singleton(APPS, app_id).title or app_id
     shown = [name.split(".")[1] for name in names_in(template) if name.startswith(f"{_CUSTOM}.")]
     custom = allowed_variables(values.get(_CUSTOM, {}), shown, url_hosts=_url_hosts(config))
-    given = {"App": app, "Email": shown_address(to), **values, _CUSTOM: custom}
+    given = {"App": app, "Initial": app[0].upper(), "Email": shown_address(to), **values, _CUSTOM: custom}
     email = rendered(template, given, max_bytes=_MAIL_BYTES)
     return MailContent(
         to=to,
