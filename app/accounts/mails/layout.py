@@ -1,8 +1,8 @@
 """The HTML of the built-in emails: one card in the app's colour, with a code or a button.
 
-Mail programs ignore much of CSS (https://www.caniemail.com), so the layout consists of tables whose rules are inline.
-Only the colours of the dark scheme are in a style sheet. Programs without it show the light scheme. An email loads
-nothing, and has no scripts.
+Mail programs ignore much of CSS (https://www.caniemail.com), so the layout consists of tables, and its rules are
+inline. Only the colours of the dark scheme are in a style sheet. Programs that ignore it show the light scheme. An
+email loads nothing, and has no scripts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,8 +33,10 @@ _DARK = {
     "link": "#01aaff",
 }
 """The colours of the pages (`streams/wire/page_style.py`). Mail programs do not support custom properties."""
+_KINDS = ("title", "text", "quiet", "link")
+"""The colours of texts."""
 _BORDER_SHARE = 0.25
-"""How much of a border is the colour of titles, so that a button whose colour is that of the card has an outline."""
+"""How much of a border is the colour of titles, so that a button in the colour of the card has an outline."""
 
 
 def html_of(
@@ -159,7 +161,7 @@ def _dark_style(color: str) -> str:
         "!important; }\n"
         f".line {{ border-color: {_DARK['line']} !important; }}\n"
         f".accent {{ border-color: {border} !important; }}\n"
-        + "".join(f".{kind} {{ color: {_DARK[kind]} !important; }}\n" for kind in ("title", "text", "quiet", "link"))
+        + "".join(f".{kind} {{ color: {_DARK[kind]} !important; }}\n" for kind in _KINDS)
         + "}\n"
     )
 
@@ -167,9 +169,7 @@ def _dark_style(color: str) -> str:
 def _mixed(title: str, color: str) -> str:
     """Return the colour of a border around `color`, which a scheme with titles of the colour `title` shows."""
     mixed = (
-        round(
-            int(title[at : at + 2], 16) * _BORDER_SHARE + int(color[at : at + 2], 16) * (1 - _BORDER_SHARE)
-        )
+        round(int(title[at : at + 2], 16) * _BORDER_SHARE + int(color[at : at + 2], 16) * (1 - _BORDER_SHARE))
         for at in (1, 3, 5)
     )
     return "#" + "".join(f"{channel:02x}" for channel in mixed)

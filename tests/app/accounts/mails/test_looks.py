@@ -97,6 +97,20 @@ async def test_the_code_of_an_email_is_shown_once_and_large(named: Mailbox):
     assert f"\n{code}\n" in mail["text"]
 
 
+async def test_each_email_says_when_and_from_where_it_was_caused(named: Mailbox):
+    mails = await mails_of(named, User_Agent="Mozilla/5.0 (Macintosh; Intel Mac OS X 14_1)")
+    at = r"at \d{4}-\d\d-\d\d \d\d:\d\d UTC"
+    said = {
+        "login_email": rf"This email was requested from iOS, in the network 127\.0\.0\.1, {at}\.",
+        "verify": rf"This email was requested from macOS, in the network 127\.0\.0\.1, {at}\.",
+        "reset": rf"This email was requested from iOS, in the network 127\.0\.0\.1, {at}\.",
+        "notice": rf"This happened {at}, from macOS, in the network 127\.0\.0\.1\.",
+    }
+    for purpose, mail in mails.items():
+        assert re.search(said[purpose], mail["text"])
+        assert re.search(f"(>| ){said[purpose]}<", mail["html"])
+
+
 async def test_the_html_is_in_the_language_of_the_text(named: Mailbox):
     mails = await mails_of(named, Accept_Language="fr")
     assert "Confirmer mon adresse</a>" in mails["verify"]["html"]
