@@ -8,6 +8,7 @@ from app.http.errors import PathNotFound
 from app.http.html import Html
 from app.http.rows.endpoint import DEFAULT_APP, Call
 from app.http.rows.inputs import Path, Query
+from app.page_bar import TALK, bar_links
 from app.pages.assets import DOCS_LINK, is_part, static_page
 from app.pages.rows import page_row
 from app.playground import playground_shown
@@ -24,7 +25,7 @@ _NOT_FOUND = """<h1>Page not found</h1>
 <p>Check the value of <code>?app=</code> in the address. The operator of the server can turn on
 <code>playground</code> in the app's config of kind <code>apps</code>.</p>
 """
-_FOLDERS = frozenset({"talk", "vendor"})
+_FOLDERS = frozenset({"shared", "talk", "vendor"})
 
 
 class TalkQuery(Model):
@@ -53,7 +54,8 @@ async def talk_page(call: Call, query: Query[TalkQuery]) -> web.Response:
         _CONSOLE_LINK: settings.development
         and settings.shows_console,  # Users of an app need not know its address.
     }
-    page = static_page("talk/index.html", without=tuple(link for link, shown in links.items() if not shown))
+    hidden = tuple(link for link, shown in links.items() if not shown)
+    page = static_page("talk/index.html", without=hidden, bar=bar_links(call.services, TALK))
     return await page.response(call.request, policy=_POLICY)
 
 

@@ -1,10 +1,18 @@
-"""The look of all pages: colours, sizes and the parts that small pages are made of.
+"""The look of all pages: the logo, colours, sizes, the bar, and the parts that small pages are made of.
 
 The pages of this server and those of the sandbox use the same variables. In both colour schemes, text has a
 contrast of at least 4.5 with its background, and the border of a control at least 3.
 """
 
 from typing import Final
+
+LOGO: Final = """<svg viewBox="0 0 24 24" class="page-logo" aria-hidden="true">\
+<rect width="24" height="24" rx="6" fill="#0172ad"/>\
+<path d="M7 10v4M12 6v12M17 9v6" stroke="#fff" stroke-width="2.5" stroke-linecap="round"/></svg>"""
+"""The logo as an element of a page, whose colours it takes."""
+
+LOGO_FILE: Final = LOGO.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ')
+"""The logo as a file, which is the icon of the pages."""
 
 VARIABLES: Final = """:root {
   color-scheme: light dark;
@@ -23,6 +31,7 @@ VARIABLES: Final = """:root {
   --alert-background: #fdecea;
   --good: #1d6b34;
   --good-background: #e6f4ea;
+  --font: system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif;
   --mono: ui-monospace, Menlo, Consolas, monospace;
   --size-xs: .75rem;
   --size-s: .875rem;
@@ -39,6 +48,9 @@ VARIABLES: Final = """:root {
   --space-4: 1rem;
   --space-6: 1.5rem;
   --space-8: 2rem;
+  --bar-height: 3.5rem;
+  --tint: color-mix(in srgb, var(--accent) 12%, var(--card));
+  --shadow: 0 .5rem 2rem rgb(15 23 42 / 12%);
   --motion: 120ms;
 }
 @media (prefers-reduced-motion: reduce) { :root { --motion: 0s; } }
@@ -63,8 +75,7 @@ VARIABLES: Final = """:root {
 """Custom properties of CSS. A page may set `--accent` and `--on-accent` after them."""
 
 PARTS: Final = """* { box-sizing: border-box; }
-html { font: var(--size-m)/1.5 system-ui, "Segoe UI", Roboto, Helvetica, Arial, sans-serif; color: var(--text);
-  background: var(--page); overflow-wrap: anywhere; }
+html { font: var(--size-m)/1.5 var(--font); color: var(--text); background: var(--page); overflow-wrap: anywhere; }
 body { margin: 0; }
 h1, h2, h3 { margin: 0; line-height: 1.25; color: var(--title); }
 h1 { font-size: var(--size-xl); }
@@ -90,6 +101,8 @@ input:read-only { border-color: var(--line); background: var(--page); color: var
 input[aria-invalid] { border-color: var(--alert); }
 input[type="checkbox"] { flex: none; width: 1.25rem; height: 1.25rem; margin: 0; accent-color: var(--accent); }
 :focus-visible { outline: 2px solid var(--title); outline-offset: 2px; }
+.unseen { position: absolute; width: 1px; height: 1px; margin: 0; overflow: hidden; clip-path: inset(50%);
+  white-space: nowrap; }
 .error { margin: .5rem 0 0; padding: .5rem .75rem; border-left: 4px solid var(--alert);
   border-radius: var(--radius); background: var(--alert-background); color: var(--alert);
   font-size: var(--size-s); }
@@ -111,3 +124,42 @@ input[type="checkbox"] { flex: none; width: 1.25rem; height: 1.25rem; margin: 0;
 @media (max-width: 30rem) { :root { --card-padding: 1.5rem; } }
 """
 """Rules for headings, links, buttons, fields, and a card in the middle of the page (`class="card"` of the body)."""
+
+BAR: Final = """.page-logo { flex: none; width: 1.75rem; height: 1.75rem; fill: none; }
+.page-logo rect { fill: var(--accent); }
+.page-logo path { stroke: var(--on-accent); }
+.page-bar { position: sticky; top: 0; z-index: 2; display: flex; align-items: center; gap: var(--space-4);
+  height: var(--bar-height); padding: 0 var(--space-4); border-bottom: 1px solid var(--line);
+  background: var(--card); font-size: var(--size-m); line-height: 1.5; }
+.page-links { display: contents; }
+.page-name { display: flex; align-items: center; gap: var(--space-2); color: var(--title); font-weight: 600;
+  text-decoration: none; white-space: nowrap; }
+.page-name small { color: var(--quiet); font-size: var(--size-s); font-weight: 400; }
+.page-menu { display: none; }
+.page-bar nav { position: static; display: flex; flex: 0 1 auto; gap: .125rem; width: auto; height: auto; margin: 0;
+  padding: 0; border: 0; overflow: visible; background: none; color: inherit; }
+.page-bar nav a { padding: .25rem .625rem; border-radius: var(--radius); color: var(--text);
+  font-size: var(--size-s); font-weight: 500; text-decoration: none; white-space: nowrap; }
+.page-bar nav a:hover { background: var(--page); color: var(--title); }
+.page-bar nav a[aria-current] { background: var(--tint); color: var(--title); }
+.page-tools { display: flex; align-items: center; gap: var(--space-2); min-width: 0; margin-inline-start: auto; }
+.page-tools > a { font-size: var(--size-s); white-space: nowrap; }
+@media (max-width: 75rem) {
+  .page-bar { gap: var(--space-2); }
+  .page-menu { display: inline-flex; align-items: center; gap: var(--space-2); min-height: 2.5rem;
+    padding: 0 var(--space-2); border: 1px solid transparent; border-radius: var(--radius); background: none;
+    color: var(--text); font: inherit; font-size: var(--size-s); font-weight: 500; white-space: nowrap;
+    cursor: pointer; }
+  .page-menu:hover, .page-menu[aria-expanded="true"] { background: var(--tint); color: var(--title); }
+  .page-menu::after { content: ""; width: .375rem; height: .375rem; border: solid currentColor;
+    border-width: 0 2px 2px 0; transform: translateY(-25%) rotate(45deg); }
+  .page-bar nav:not(:popover-open) { display: none; }
+  .page-bar nav:popover-open { position: fixed; inset: calc(var(--bar-height) - .25rem) auto auto var(--space-2);
+    display: grid; width: min(16rem, calc(100vw - 1rem)); padding: var(--space-2); border: 1px solid var(--line);
+    border-radius: var(--card-radius); background: var(--card); box-shadow: var(--shadow); }
+  .page-bar nav a { display: flex; align-items: center; min-height: 2.75rem; padding: 0 var(--space-3);
+    font-size: var(--size-m); }
+}
+@media (max-width: 40rem) { .page-bar { padding: 0 var(--space-2) 0 var(--space-3); } }
+"""
+"""Rules for the logo, and for the bar at the top of a page (`app/page_bar.py`)."""

@@ -17,7 +17,7 @@ from tests.running.servers import SERVER_KEY, Server
 
 OFFERS = "/bp/ai/offers"
 VENDORED = sorted((STATIC / "vendor").glob("*.json"), key=lambda path: path.name)
-TYPES = {"css": "text/css", "js": "text/javascript"}
+TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 IN_PRODUCTION = pytest.mark.parametrize("settings", ["production"], indirect=True)
 
 
