@@ -1,6 +1,7 @@
 """Small HTML pages that are rendered per request. They contain no scripts and load nothing."""
 
 import hashlib
+import re
 from base64 import b64encode
 from dataclasses import dataclass
 from html import escape
@@ -10,7 +11,7 @@ from typing import Literal
 from aiohttp import web
 from yarl import URL
 
-from streams.wire.page_style import PARTS, VARIABLES
+from streams.wire.page_style import BAR, PARTS, VARIABLES
 
 _STYLE = """
 h1 { text-wrap: balance; }
@@ -21,6 +22,8 @@ h1 { text-wrap: balance; }
 .list form { display: flex; align-items: end; gap: .5rem; max-width: 28rem; margin: .75rem 0; }
 .list form label { flex: 1; min-width: 0; }
 .list form :is(button, input) { height: 2.75rem; }
+.card:has(.page-bar) { padding: 0; grid-template-rows: auto 1fr; align-content: stretch; justify-items: stretch; }
+.page-bar + main { place-self: center; width: calc(100% - 2rem); margin: 1rem; }
 .check { display: flex; align-items: center; gap: .75rem; min-height: 2.75rem; font-weight: 400; }
 article { border: 1px solid var(--line); border-radius: var(--card-radius); background: var(--card);
   padding: 1rem; margin: .75rem 0; }
@@ -29,6 +32,10 @@ pre { white-space: pre-wrap; font: var(--size-s)/1.5 var(--mono); margin: .75rem
 iframe { width: 100%; height: 24rem; margin-top: .5rem; border: 1px solid var(--line);
   border-radius: var(--radius); background: #fff; }
 """
+_MAX_MEDIA_TYPES = 30
+_OF_CALLS = ("x-service-", "authorization")
+"""The beginnings of headers by which a call of the interface names its app, session or token."""
+_WEIGHT = re.compile(r"[01](\.\d{0,3})?", re.ASCII)
 _DEFAULT_COLOR = "#0172ad"
 _MIN_CONTRAST = 4.5
 """The contrast that text must have with its background, by WCAG 2.2."""
@@ -59,6 +66,8 @@ class Html:
     language: str = "en"
     color: str | None = None
     """The colour of its buttons, as `#rrggbb`."""
+    bar: str = ""
+    """The bar above it, as HTML."""
     layout: Literal["card", "list"] = "card"
     """Whether it shows one card, or a list of articles below a header."""
     frames: bool = False
@@ -71,6 +80,8 @@ class Html:
     def response(self, *, status: int = HTTPStatus.OK) -> web.Response:
         color = self.color or _DEFAULT_COLOR
         style = f"{VARIABLES}:root {{ --accent: {color}; --on-accent: {text_on(color)}; }}\n{PARTS}{_STYLE}"
+        if self.bar:
+            style += BAR
         allowed = f"'sha256-{b64encode(hashlib.sha256(style.encode()).digest()).decode()}'"
         if self.frames:  # The documents in them are shown with their own styles.
             allowed = "'unsafe-inline'"
@@ -82,6 +93,7 @@ class Html:
         )
         text = _PAGE.format(
             title=escape(self.title),
+            bar=self.bar,
             body=self.body,
             language=escape(self.language),
             layout=self.layout,
@@ -118,7 +130,7 @@ _PAGE = """<!doctype html>
 <link rel="icon" href="data:,">
 <style>{style}</style>
 </head>
-<body class="{layout}">
+<body class="{layout}">{bar}
 <main>
 {body}
 </main>
@@ -130,3 +142,28 @@ _PAGE = """<!doctype html>
 def wants_html(request: web.Request) -> bool:
     """Return whether the caller is a browser that shows the response."""
     return "text/html" in ",".join(request.headers.getall("Accept", [])).lower()
+
+
+def prefers_html(request: web.Request) -> bool:
+    """Return whether a request is that of a browser which opens an address.
+
+    Such requests name `text/html`, and rank it above JSON. Calls of the interface never do, because some libraries
+    name `text/html` by default.
+    """
+    if any(name.lower().startswith(_OF_CALLS) for name in request.headers):
+        return False
+    weights = _weights(",".join(request.headers.getall("Accept", [])))
+    html, json = weights.get("text/html", 0.0), weights.get("application/json")
+    if json is not None:
+        return html > json
+    return html > 0 and html >= max(weights.get("application/*", 0.0), weights.get("*/*", 0.0))
+
+
+def _weights(accepted: str) -> dict[str, float]:
+    """Return the media types of a header `Accept` with their weights (RFC 9110 §12.5.1)."""
+    weights = {}
+    for part in accepted.lower().split(",")[:_MAX_MEDIA_TYPES]:
+        media_type, *parameters = (text.strip() for text in part.split(";"))
+        q = next((text[2:] for text in parameters if text.startswith("q=")), "1")
+        weights[media_type] = float(q) if _WEIGHT.fullmatch(q) else 0.0
+    return weights
