@@ -1,8 +1,9 @@
-"""Small HTML pages that are rendered per request. They contain no scripts and load nothing."""
+"""Small HTML pages that are rendered per request. Without `parts`, they contain no scripts and load nothing."""
 
 import hashlib
 import re
 from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from http import HTTPStatus
@@ -16,9 +17,6 @@ from streams.wire.page_style import BAR, PARTS, VARIABLES
 _STYLE = """
 h1 { text-wrap: balance; }
 .list main { max-width: 60rem; margin: 0 auto; padding: .75rem 1rem; }
-.list header { display: flex; flex-wrap: wrap; align-items: baseline; justify-content: space-between;
-  gap: 0 1rem; }
-.list nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem; }
 .list form { display: flex; align-items: end; gap: .5rem; max-width: 28rem; margin: .75rem 0; }
 .list form label { flex: 1; min-width: 0; }
 .list form :is(button, input) { height: 2.75rem; }
@@ -32,6 +30,7 @@ pre { white-space: pre-wrap; font: var(--size-s)/1.5 var(--mono); margin: .75rem
 iframe { width: 100%; height: 24rem; margin-top: .5rem; border: 1px solid var(--line);
   border-radius: var(--radius); background: #fff; }
 """
+_SCRIPTS = "script-src 'self'; connect-src 'self'; "
 _MAX_MEDIA_TYPES = 30
 _OF_CALLS = ("x-service-", "authorization")
 """The beginnings of headers by which a call of the interface names its app, session or token."""
@@ -70,6 +69,8 @@ class Html:
     """The bar above it, as HTML."""
     layout: Literal["card", "list"] = "card"
     """Whether it shows one card, or a list of articles below a header."""
+    parts: Sequence[str] = ()
+    """Paths of style sheets and modules of this server that it loads."""
     frames: bool = False
     """Whether it shows documents in frames."""
     images_from: str = ""
@@ -85,11 +86,14 @@ class Html:
         allowed = f"'sha256-{b64encode(hashlib.sha256(style.encode()).digest()).decode()}'"
         if self.frames:  # The documents in them are shown with their own styles.
             allowed = "'unsafe-inline'"
+        if self.parts:
+            allowed += " 'self'"
         images = f"data: {self.images_from}".strip()
         forms = f"'self' {_source(self.forms_lead_to)}".strip()
+        scripts = _SCRIPTS if self.parts else ""
         policy = (
-            f"default-src 'none'; style-src {allowed}; img-src {images}; form-action {forms}; base-uri 'none'; "
-            "frame-ancestors 'none'"
+            f"default-src 'none'; {scripts}style-src {allowed}; img-src {images}; form-action {forms}; "
+            "base-uri 'none'; frame-ancestors 'none'"
         )
         text = _PAGE.format(
             title=escape(self.title),
@@ -98,6 +102,7 @@ class Html:
             language=escape(self.language),
             layout=self.layout,
             style=style,
+            parts="".join(map(_part, self.parts)),
         )
         headers = {
             "Content-Security-Policy": policy,
@@ -106,6 +111,12 @@ class Html:
             "X-Content-Type-Options": "nosniff",
         }
         return web.Response(text=text, status=status, headers=headers, content_type="text/html")
+
+
+def _part(path: str) -> str:
+    if path.endswith(".css"):
+        return f'\n<link rel="stylesheet" href="{path}">'
+    return f'\n<script type="module" src="{path}"></script>'
 
 
 def _source(url: str) -> str:
@@ -128,7 +139,7 @@ _PAGE = """<!doctype html>
 <meta name="robots" content="noindex">
 <title>{title}</title>
 <link rel="icon" href="data:,">
-<style>{style}</style>
+<style>{style}</style>{parts}
 </head>
 <body class="{layout}">{bar}
 <main>
