@@ -15,7 +15,7 @@ from tests.running.local_engines import save_time
 from tests.running.servers import ADMIN_TOKEN, Databases, Server, new_server
 from vendors.sandbox.server import listening
 
-GUIDES = {path.stem: path for path in [ROOT / "README.md", *(ROOT / "docs/guides").glob("*.md")]}
+GUIDES = {path.stem: path for path in [*(ROOT / "docs/guides").glob("*.md"), ROOT / "README.md"]}
 TESTED_ELSEWHERE = {
     "ai-tasks": ("tests/app/pages/test_ai_tasks_guide.py", "tests/app/ai/images/test_guide.py"),
     "first-app": ("tests/clients/test_first_app_guide.py",),
