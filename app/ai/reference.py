@@ -29,6 +29,7 @@ from streams.events import (
     UserInput,
     VisemeEvent,
     encode,
+    error_content,
 )
 from streams.wire.codec import dumps
 from streams.wire.errors import (
@@ -94,8 +95,11 @@ def _transcript(events: list[Event], end: Mapping[str, Any], stages: Mapping[str
     receipt = Receipt(0)
     for event in events:
         receipt.add_output(event.output())
-    stream = [Start(), *events, End({**end, "digest": receipt.digest, "latency_ms": dict(stages)})]
-    return b"".join(encode(event, number, _BEGAN_MS + 120 * number) for number, event in enumerate(stream, 1))
+    return _encoded([Start(), *events, End({**end, "digest": receipt.digest, "latency_ms": dict(stages)})])
+
+
+def _encoded(events: list[Event]) -> bytes:
+    return b"".join(encode(event, number, _BEGAN_MS + 120 * number) for number, event in enumerate(events, 1))
 
 
 _TYPED_TURN = _transcript(
@@ -158,6 +162,48 @@ _DETECTED_TURN = _transcript(
         "overhead": 5,
     },
 )
+
+_ATTEMPT = {
+    "strategy": "first",
+    "stage": "llm",
+    "error_type": "backend_unavailable",
+    "message": "backend_unavailable: vendor_b_llm broke off its answer",
+    "elapsed_ms": 412,
+}
+
+_RESTARTED_TURN = _transcript(
+    [
+        UserInput("Tell me about the sea."),
+        AssistantOutputChunk(0, "The sea is"),
+        AssistantOutputRestart(0),
+        AssistantOutputChunk(0, "It covers most of the earth."),
+        AssistantOutputContentSegment(0, "It covers most of the earth."),
+    ],
+    {
+        "conversation_id": _CONVERSATION_ID,
+        "record_id": 3,
+        "strategy": "second",
+        "finish_reason": "stop",
+        "unit_price": _PRICE,
+        "attempts": [_ATTEMPT],
+    },
+    {"admission": 3, "input": 3, "first_token": 181, "first_text": 184, "total": 960, "overhead": 6},
+)
+
+_BROKEN_TURN = _encoded(
+    [
+        Start(),
+        UserInput("Tell me about the sea."),
+        AssistantOutputChunk(0, "The sea is"),
+        Failed(
+            error_content(
+                BackendUnavailable("vendor_b_llm broke off its answer", extra={"record_id": 4}), in_full=False
+            )
+        ),
+    ]
+)
+
+_FAILED_SPEECH = _encoded([Start(), Failed(error_content(Unavailable("the server is draining"), in_full=False))])
 
 _SPOKEN_TEXT = _transcript(
     [
@@ -250,6 +296,8 @@ CONVERSE = Docs(
         transcripts={
             "A text turn with a spoken answer (audio shortened)": _TYPED_TURN,
             "An audio turn whose end the server hears": _DETECTED_TURN,
+            "A model breaks off, and the answer starts again (`on_break: restart`)": _RESTARTED_TURN,
+            "A model breaks off, and the turn fails": _BROKEN_TURN,
         },
         headers={**_STREAM_ID, "X-Service-Conversation-Id": "The id of the conversation, including a new one."},
         errors=_TURN_ERRORS,
@@ -269,7 +317,10 @@ SPEAK = Docs(
     stream=Stream(
         events=(Start, AudioChunk, VisemeEvent, Audio, End, Failed),
         ends=(SpeechEnd,),
-        transcripts={"A text spoken with mouth shapes (audio shortened)": _SPOKEN_TEXT},
+        transcripts={
+            "A text spoken with mouth shapes (audio shortened)": _SPOKEN_TEXT,
+            "The server is being shut down": _FAILED_SPEECH,
+        },
         headers=_STREAM_ID,
         errors=_SPEECH_ERRORS,
     ),

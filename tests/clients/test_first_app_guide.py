@@ -20,8 +20,8 @@ from tests.code.source_files import ROOT
 from tests.deploy.commands import command
 from tests.environment import moved_clock
 from tests.peers.curl import NEEDS_CURL, printed_by
+from tests.running.local_engines import save_time
 from tests.running.ports import free_ports
-from tests.running.recognizers import wait_longer
 from tests.running.servers import ADMIN_TOKEN, Databases, new_server
 
 __all__ = ["built"]
@@ -86,7 +86,7 @@ async def development(_: Databases, __: str, folder: Path) -> AsyncIterator[dict
         [line] = [line for line in local.lines if line.startswith("export APP_ID=")]
         app, key = (part.partition("=")[2] for part in line.split()[1:])
         operator_token = (folder / "admin-token").read_text().strip()
-        await wait_longer(f"http://127.0.0.1:{port}", app_id=app, operator_token=operator_token)
+        await save_time(f"http://127.0.0.1:{port}", app_id=app, operator_token=operator_token)
         yield {"PORT": port, "APP_ID": app, "APP_SIGN_KEY": key}
 
 
@@ -97,7 +97,7 @@ async def production(databases: Databases, engines: str, folder: Path) -> AsyncI
         for name in ("production", "engines"):
             env = {"APP_SIGN_KEY": SIGN_KEY, "VENDOR_KEY": "sk-unused"}
             await import_folder(server.services.configs, SEEDS / name, author="import", env=env)
-        await wait_longer(server.url, app_id="default", operator_token=ADMIN_TOKEN)
+        await save_time(server.url, app_id="default", operator_token=ADMIN_TOKEN)
         yield {"URL": server.url, "APP_ID": "default", "APP_SIGN_KEY": SIGN_KEY}
 
 

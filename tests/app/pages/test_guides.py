@@ -11,11 +11,11 @@ import pytest
 from tests.app.callers import working
 from tests.code.source_files import ROOT
 from tests.peers.curl import NEEDS_CURL, printed_by
-from tests.running.recognizers import wait_longer
+from tests.running.local_engines import save_time
 from tests.running.servers import ADMIN_TOKEN, Databases, Server, new_server
 from vendors.sandbox.server import listening
 
-GUIDES = {path.stem: path for path in [ROOT / "README.md", *(ROOT / "docs/guides").glob("*.md")]}
+GUIDES = {path.stem: path for path in [*(ROOT / "docs/guides").glob("*.md"), ROOT / "README.md"]}
 TESTED_ELSEWHERE = {
     "ai-tasks": ("tests/app/pages/test_ai_tasks_guide.py", "tests/app/ai/images/test_guide.py"),
     "first-app": ("tests/clients/test_first_app_guide.py",),
@@ -68,7 +68,7 @@ async def server(databases: Databases, local_vendors: str, tmp_path: Path) -> As
         (tmp_path / ".parley").mkdir()
         (tmp_path / ".parley" / "admin-token").write_text(ADMIN_TOKEN)
         (tmp_path / ".venv").symlink_to(sys.prefix)
-        await wait_longer(running.url, app_id="default", operator_token=ADMIN_TOKEN)
+        await save_time(running.url, app_id="default", operator_token=ADMIN_TOKEN)
         yield running
 
 
