@@ -105,6 +105,21 @@ const STEPS = {
     return { text, userInput, end, streamId, conversationId, closed: pieces.closed, ...sound };
   },
 
+  /** Call all methods of a client and its parts that send a request, with examples of their arguments. */
+  async everything({ client = "user" }) {
+    const own = clients.get(client);
+    const parts = Object.values(own).filter((part) => part?.constructor?.name && typeof part === "object");
+    for (const target of [own, ...parts]) {
+      for (const method of methodsOf(target)) await target[method](...(ARGUMENTS[method] ?? EXAMPLES)).catch(onlyParley);
+    }
+    if (!own.converse) return;
+    const options = { strategies: ["one"], languageCode: "en-US" };
+    for (const stream of [own.converse({ ...options, text: "Hello" }), own.speak("Hello", options)]) {
+      await stream.finish().catch(onlyParley);
+      await stream.interrupt?.();
+    }
+  },
+
   piece({ name = "turn", piece = null }) {
     turns.get(name).pieces.push(piece);
   },
@@ -137,6 +152,29 @@ const STEPS = {
     return own.matches(digest);
   },
 };
+
+const EXAMPLES = ["one", "two", {}];
+/** The arguments of methods that `EXAMPLES` does not suit. */
+const ARGUMENTS = {
+  assess: [new Uint8Array(4), { strategy: "one", referenceText: "Hello" }],
+  profiles: [["one"]],
+  upload: [new Uint8Array(4)],
+  withdraw: ["one", 1, { startTime: new Date() }],
+};
+const NO_REQUESTS = ["constructor", "converse", "speak", "session", "refreshSession"];
+
+function methodsOf(target) {
+  const found = [];
+  for (let one = Object.getPrototypeOf(target); one !== Object.prototype; one = Object.getPrototypeOf(one)) {
+    found.push(...Object.getOwnPropertyNames(one));
+  }
+  const asks = (name) => !NO_REQUESTS.includes(name) && !(name === "user" && target instanceof ServerClient);
+  return [...new Set(found)].filter((name) => typeof target[name] === "function" && asks(name));
+}
+
+function onlyParley(error) {
+  if (!(error instanceof parley.ParleyError)) throw error;
+}
 
 function shown(error) {
   const { name, message, stack, errorType, status, extra, requestId, retryAfter, retryable, bpAuth } = error;
