@@ -18,6 +18,7 @@ DOCS_LINK = 'href="/docs"'
 """The line of a page with this text links to the API reference."""
 
 _TYPES = {
+    ".bin": "application/octet-stream",
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -61,7 +62,7 @@ class Page:
 
 _SHARED = {"theme.css": VARIABLES, "parts.css": PARTS}
 """The styles of all pages."""
-_FILE = re.compile(r"([a-z]+)/[a-z0-9_-]+\.(?:css|js|wasm)", re.ASCII)
+_FILE = re.compile(r"([a-z]+)/[a-z0-9_-]+\.(?:bin|css|js|wasm)", re.ASCII)
 
 
 def is_part(name: str, folders: frozenset[str]) -> bool:

@@ -3,6 +3,8 @@
 import { request } from "node:http";
 import { createInterface } from "node:readline";
 import * as parley from "../../../clients/typescript/dist/index.js";
+import { SileroVoiceDetector, Utterances } from "../../../clients/typescript/dist/audio/index.js";
+import { Recording } from "../../../clients/typescript/dist/audio/recording.js";
 import { ServerClient, serverToken, verifyWebhook } from "../../../clients/typescript/dist/server/index.js";
 import { Digest } from "../../../clients/typescript/dist/streams/digest.js";
 
@@ -150,6 +152,41 @@ const STEPS = {
       else if (content?.audio !== undefined) own.addAudio(bytesOf(content.audio));
     }
     return own.matches(digest);
+  },
+
+  /** Return the probabilities of a voice in the frames of 16-bit samples. */
+  async voices({ weights, pcm }) {
+    const detector = await SileroVoiceDetector.load(weights.buffer);
+    const samples = new Int16Array(pcm.buffer);
+    const probabilities = [];
+    for (let at = 0; at + detector.frameSamples <= samples.length; at += detector.frameSamples) {
+      probabilities.push(detector.probability(samples.subarray(at, at + detector.frameSamples)));
+    }
+    return probabilities;
+  },
+
+  /** Return what a reader of a recording gets from its begin on, and another one after its end. */
+  async recording({ before, pieces, maxSeconds = Infinity, end = null }) {
+    const source = { flush: async () => recording.add(pieces.at(-1)), release: () => {} };
+    const recording = new Recording(source, before, maxSeconds);
+    const read = async () => {
+      const got = [];
+      for await (const piece of recording) got.push(...piece);
+      return got;
+    };
+    const first = read().catch((error) => error.kind);
+    for (const piece of pieces.slice(0, -1)) recording.add(piece);
+    if (end) await recording[end]();
+    const ended = await recording.ended;
+    return { ended, first: await first, again: await read().catch((error) => error.kind), seconds: recording.seconds };
+  },
+
+  /** Return the changes that frames make: `[count, voiced, overAnswer]`. */
+  utterances({ options, frames }) {
+    const utterances = new Utterances(options);
+    return frames.flatMap(([count, voiced, overAnswer]) =>
+      Array.from({ length: count }, () => utterances.push(voiced, { overAnswer })).filter(Boolean),
+    );
   },
 };
 
