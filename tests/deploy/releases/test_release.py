@@ -111,7 +111,7 @@ def test_a_release_is_built_from_what_is_committed_and_is_tagged_with_its_change
     assert (chart["version"], chart["appVersion"]) == ("1.2.0", "1.2.0")
 
     folder = clone.folder / "build" / "release" / "1.2.0"
-    assert sorted(path.name for path in folder.iterdir()) == [
+    assert sorted(path.name for path in folder.glob("[!.]*")) == [
         "parley-1.2.0-py3-none-any.whl",
         "parley-client-1.2.0.tgz",
         "parley_client-1.2.0-py3-none-any.whl",
