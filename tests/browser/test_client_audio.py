@@ -41,15 +41,17 @@ LEVELS = """async () => {
 }"""
 
 
-@pytest.mark.parametrize("audio_format", ["mp3", "wav"])
+@pytest.mark.parametrize(("audio_format", "streams"), [("mp3", True), ("mp3", False), ("wav", True)])
 async def test_a_question_is_held_and_its_answer_heard(
-    talk: TalkPage, fixed_strategy, put, duration_recognition: str, audio_format: str
+    talk: TalkPage, fixed_strategy, put, duration_recognition: str, audio_format: str, *, streams: bool
 ) -> None:
     await put("speech", "voice", {"account": "local-audio", "model": "espeak", "audio_format": audio_format})
     strategy = await fixed_strategy(STORY, speech="voice", recognition=duration_recognition)
     flags = {"echoCancellation": False, "noiseSuppression": True, "autoGainControl": False}
     page = await open_client(talk, strategies=[strategy], microphone=flags)
     await page.evaluate(ASKED)
+    if not streams:
+        await page.evaluate("() => delete window.MediaSource")
     await page.evaluate("() => voice.hold()")
     await until(page, "voice.microphone.level > 0.1")
     await page.evaluate("() => seen.speechEnded")
@@ -64,6 +66,7 @@ async def test_a_question_is_held_and_its_answer_heard(
     assert SECONDS.fullmatch(heard)
     assert await page.evaluate("() => [asked, granted]") == [{"channelCount": 1, **flags}, flags]
     assert max(levels) > 0.2 > min(levels)
+    assert await page.evaluate("() => voice.player.heardMs") > 2_000
     assert await page.evaluate("() => shown.turns[0].text") == STORY
 
 
