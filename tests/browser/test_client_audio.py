@@ -27,6 +27,7 @@ ASKED = """() => {
         const stream = await open(constraints);
         const { echoCancellation, noiseSuppression, autoGainControl } = stream.getAudioTracks()[0].getSettings();
         window.asked = { ...constraints.audio };
+        window.track = stream.getAudioTracks()[0];
         window.granted = { echoCancellation, noiseSuppression, autoGainControl };
         return stream;
     };
@@ -105,6 +106,23 @@ async def test_a_microphone_that_is_not_allowed_is_reported(visit: Visit, fixed_
     found = await shown(page)
     assert (found["errors"], found["states"]) == (["refused", "refused"], [])
     assert not await page.evaluate("() => voice.handsFree")
+
+
+async def test_the_microphone_closes_when_nobody_uses_it_and_a_lost_one_is_reported(
+    talk: TalkPage, fixed_strategy
+) -> None:
+    page = await open_client(talk, strategies=[await fixed_strategy(STORY)], microphone={"keepOpenMs": 1})
+    await page.evaluate(ASKED)
+    await page.evaluate("() => voice.startHandsFree()")
+    await page.evaluate("() => track.dispatchEvent(new Event('ended'))")  # as if it were unplugged
+    assert (await shown(page))["errors"] == ["lost"]
+    assert not await page.evaluate("() => voice.handsFree")
+    await page.evaluate("() => voice.startHandsFree()")
+    await until(page, "voice.microphone.level > 0")
+    assert await page.evaluate("() => [voice.handsFree, track.readyState]") == [True, "live"]
+    await page.evaluate("() => voice.stopHandsFree()")
+    await until(page, "track.readyState === 'ended'")
+    assert await page.evaluate("() => voice.microphone.level") == 0
 
 
 async def test_the_example_of_the_readme_listens_and_speaks(talk: TalkPage) -> None:
