@@ -10,6 +10,7 @@ import pytest_asyncio
 from playwright.async_api import expect
 from yarl import URL
 
+from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import Put
 from tests.browser.controlled_vendor import ControlledVendor
 from tests.browser.pictures import keep_picture
@@ -91,4 +92,8 @@ async def test_the_example_is_held_interrupted_and_talks_without_hands(
         await page.locator("#hands-free").uncheck()
         await page.locator("#stop").click()
         assert await said.count() >= 2
+        await page.set_viewport_size({"width": 390, "height": 844})
+        await check_accessibility(page, all_violations=True)
+        await page.emulate_media(color_scheme="dark")
+        await keep_picture(page, "web-voice-phone-dark")
         await expect(page.locator("#fault")).to_be_empty()
