@@ -1,4 +1,7 @@
-"""`make release VERSION=1.2.0`: writes the version and its section of the changelog, builds, commits and tags."""
+"""`make release VERSION=1.2.0`: writes the version and its section of the changelog, builds, commits and tags.
+
+The server and its clients have the same version.
+"""
 
 import argparse
 import re
@@ -11,8 +14,16 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 _CHANGELOG = "CHANGELOG.md"
+_LOCKED = (
+    r'(?s)\A(?P<before>\{\n  "name": "parley-client",\n  )"version": "[^"]*"'
+    r'(?P<between>,.*?\n    "": \{\n      "name": "parley-client",\n      )"version": "[^"]*"'
+)
+"""The two lines of the lock file that state the version of the package itself."""
 _STATED = {
     "pyproject.toml": (r'^version = "[^"]*"$', 'version = "{}"'),
+    "clients/python/pyproject.toml": (r'^version = "[^"]*"$', 'version = "{}"'),
+    "clients/typescript/package.json": (r'^  "version": "[^"]*",$', '  "version": "{}",'),
+    "clients/typescript/package-lock.json": (_LOCKED, '\\g<before>"version": "{0}"\\g<between>"version": "{0}"'),
     "deploy/helm/parley/Chart.yaml": (r'^version: \S+\nappVersion: "[^"]*"$', 'version: {0}\nappVersion: "{0}"'),
 }
 """The files that state the version, with the pattern and the form of the lines that do."""
@@ -49,13 +60,17 @@ def release(version: str, *, today: date) -> None:
             # What is built contains no other files, and nothing of an earlier build.
             _git("checkout-index", "--all", f"--prefix={source}/")
             image = _build_image(source, version)
-            wheel = _build_wheel(source, _OUT / version)
+            out = _new_folder(_OUT / version)
+            wheel = _build_wheel(source, out)
+            clients = [_build_wheel(source / "clients/python", out), _pack_client(source, out)]
         _git("commit", "--quiet", "--message", f"Release {version}")
         _git("tag", "--annotate", "--cleanup=verbatim", "--message", f"Parley {version}\n\n{section}", tag)
     except BaseException:
         _git("reset", "--quiet", "--hard", commit)  # There were no other changes.
         raise
-    sys.stdout.write(f"wheel: {wheel}\nimage: {image}\ntag: {tag}; publish it: git push origin HEAD {tag}\n")
+    packed = "".join(f"client: {client}\n" for client in clients)
+    pushed = f"tag: {tag}; publish it: git push origin HEAD {tag}\n"
+    sys.stdout.write(f"wheel: {wheel}\n{packed}image: {image}\n{pushed}")
 
 
 def _check_version(version: str) -> None:
@@ -113,14 +128,30 @@ def _write_files(version: str, section: str) -> None:
     changelog.write_text(f"{before}{_UNRELEASED}{_NOTHING_YET}\n{section}{heading}{earlier}")
 
 
-def _build_wheel(source: Path, out: Path) -> Path:
-    """Build the wheel with the installed setuptools, which needs no network."""
+def _new_folder(out: Path) -> Path:
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
+    return out
+
+
+def _build_wheel(source: Path, out: Path) -> Path:
+    """Build a wheel with the installed setuptools, which needs no network."""
+    before = {*out.glob("*.whl")}
     uv = Path(sys.executable).parent / "uv"
     _run(uv, "build", "--quiet", "--wheel", "--offline", "--no-build-isolation", "--python", sys.executable,
          "--out-dir", out.absolute(), cwd=source)  # fmt: skip
-    return next(out.glob("*.whl"))
+    (built,) = {*out.glob("*.whl")} - before
+    return built
+
+
+def _pack_client(source: Path, out: Path) -> Path | str:
+    """Build and pack the TypeScript client. Return its file, or why there is none."""
+    if missing := [name for name in ("npm", "node") if shutil.which(name) is None]:
+        return f"parley-client for npm is not packed: {missing[0]} is not installed"
+    folder = source / "clients/typescript"
+    _run("npm", "ci", "--silent", "--no-audit", "--no-fund", cwd=folder)
+    _run("npm", "pack", "--silent", "--pack-destination", out.absolute(), cwd=folder)
+    return next(out.glob("*.tgz"))
 
 
 def _build_image(source: Path, version: str) -> str:

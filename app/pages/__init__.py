@@ -5,7 +5,8 @@ The talk page is at `/` (`talk.py`), the API reference at `/docs` (`reference.py
 accounts, payments and engagement pages of development servers, `files.py` files behind signed links, `assets.py`
 and `static/` the static files, and `rows.py` the rows of all pages.
 
-No page has a build step. `static/talk/` contains ES modules that a browser loads unchanged, with Preact and htm in
+No page has a build step. `static/client/` is the TypeScript client as one module, which `make clients` writes.
+`static/talk/` contains ES modules that a browser loads unchanged, with Preact and htm in
 one vendored file. `static/vendor/` holds each vendored file with its licence, version and digest. The talk page is
 a client like any other: `talk.js` is the conversation, `stream.js` reads one stream and resumes it, `player.js`
 plays the audio. `voice_detection.js` finds pauses of the user with WebRTC's voice detection (`fvad`), which is

@@ -1,4 +1,4 @@
-"""A server whose responses are those of a case of `clients/cases/streams.json`."""
+"""A server whose responses are those of a case of `clients/cases/streams.json`, or a transcript."""
 
 import base64
 import hashlib
@@ -50,7 +50,7 @@ class ScriptedServer:
             content = content | {"digest": self._digest()}
         if event_id is not None and name == "assistant_output_chunk":
             self._output[event_id] = (content.get("text", ""), content.get("text", "").encode())
-        elif event_id is not None and name == "assistant_output_audio_chunk":
+        elif event_id is not None and name in {"assistant_output_audio_chunk", "audio_chunk"}:
             self._output[event_id] = ("", base64.b64decode(content["audio"]))
         head = b"" if event_id is None else b"id: %d\n" % event_id
         return b"%bevent: %b\ndata: %b\n\n" % (head, name.encode(), dumps({"content": content, "timestamp": 1}))
@@ -68,6 +68,7 @@ async def scripted_server(responses: list[dict[str, Any]]) -> AsyncIterator[Scri
     server = ScriptedServer(responses)
     app = web.Application()
     app.router.add_post("/bp/ai/conversation", server.answer)
+    app.router.add_post("/bp/ai/audio/tts", server.answer)
     app.router.add_get(f"/bp/ai/stream/{_STREAM_ID}", server.answer)
     runner = web.AppRunner(app)
     await runner.setup()

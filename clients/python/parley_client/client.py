@@ -5,6 +5,7 @@ from typing import Any, Self, cast
 
 from aiohttp import ClientSession
 
+from parley_client.areas.account import Account
 from parley_client.areas.cards import Cards
 from parley_client.areas.wallet import Wallet
 from parley_client.backoff import Backoff
@@ -43,6 +44,7 @@ class ParleyClient(UserCalls):
         self._on_session_expired = on_session_expired
         self._caller.sign_in_again = self._sign_in_again
         super().__init__(Calls(self._http, self._caller, backoff or Backoff()))
+        self.account: Account = Account(self._calls)
         self.cards = Cards(self._calls)
         self.wallet = Wallet(self._calls)
 

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from parley_client.areas.account import Account
+from parley_client.areas.account import UserAccount
 from parley_client.areas.images import Images
 from parley_client.areas.leaderboards import Leaderboards
 from parley_client.areas.mail import Mail
@@ -24,7 +24,7 @@ _ASSESSMENT_S = 120.0
 class UserCalls:
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
-        self.account = Account(calls)
+        self.account = UserAccount(calls)
         self.leaderboards = Leaderboards(calls)
         self.mail = Mail(calls)
         self.predictions = Predictions(calls)

@@ -2,6 +2,7 @@
 
 import type { LoginReply, UserView } from "./api.js";
 import type { DeviceFields, SignInInfo, SignInPlatform, SignUpInfo, SignUpPlatform } from "./accounts/sign_in.js";
+import { Account } from "./areas/account.js";
 import { Cards } from "./areas/cards.js";
 import { Sharing } from "./areas/sharing.js";
 import { Wallet } from "./areas/wallet.js";
@@ -36,6 +37,7 @@ export interface ClientOptions {
 
 /** A client of one user of an app. */
 export class ParleyClient extends User {
+  override readonly account: Account;
   readonly wallet: Wallet;
   readonly cards: Cards;
   readonly sharing: Sharing;
@@ -49,8 +51,9 @@ export class ParleyClient extends User {
       backoff: { ...BACKOFF, ...options.backoff },
       canUploadLive: options.liveUpload ?? canUploadLive(new BaseUrl(baseUrl).origin),
     });
-    super(caller, caller.signedOut);
+    super(caller);
     this.#caller = caller;
+    this.account = new Account(caller, caller.signedOut);
     this.wallet = new Wallet(caller);
     this.cards = new Cards(caller);
     this.sharing = new Sharing(caller);

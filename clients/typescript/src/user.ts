@@ -12,7 +12,7 @@ import type {
   UserReply,
   UserView,
 } from "./api.js";
-import { Account } from "./areas/account.js";
+import { UserAccount } from "./areas/account.js";
 import { Images } from "./areas/images.js";
 import { Leaderboards } from "./areas/leaderboards.js";
 import { Mail } from "./areas/mail.js";
@@ -37,18 +37,14 @@ export interface HistoryOptions {
 }
 
 export class User {
-  readonly account: Account;
+  readonly account: UserAccount;
   readonly leaderboards: Leaderboards;
   readonly mail: Mail;
   readonly predictions: Predictions;
   readonly images: Images;
 
-  /** `signedOut` sends the calls that need no session. */
-  constructor(
-    private readonly caller: Caller,
-    signedOut: Caller,
-  ) {
-    this.account = new Account(caller, signedOut);
+  constructor(private readonly caller: Caller) {
+    this.account = new UserAccount(caller);
     this.leaderboards = new Leaderboards(caller);
     this.mail = new Mail(caller);
     this.predictions = new Predictions(caller);

@@ -69,7 +69,8 @@ async def test_a_bot_answers_each_update_once_in_a_message_that_grows(
         assert await telegram.post(question) == 200
         await bot.kill()
     vendor.release.set()
-    async with project.running(start) as bot:  # The answer that was cut off is completed, and not made again.
+    calm = replace(project, env=project.env | {"EDIT_SECONDS": "3600"})
+    async with calm.running(start) as bot:  # The answer that was cut off is completed, and not made again.
         await bot.says("Running on")
         await until(lambda: telegram.shown.get(4, [""])[-1] == "Once upon a time")
         await strategy("scripted", "say:The end")
@@ -81,6 +82,11 @@ async def test_a_bot_answers_each_update_once_in_a_message_that_grows(
         await until(lambda: telegram.last() == "The end" and len(telegram.shown) == 7)
         assert said(vendor) == ["Who are you?"]
         assert len(vendor.calls) == 3
+
+        await strategy("scripted", "paced:100")
+        await telegram.post(update("Go on"))
+        await until(lambda: telegram.last() == " ".join(["word"] * 100))
+        assert len(telegram.shown[8]) <= 2, "a message is not edited more often than is permitted"
 
         await strategy("scripted", "error:Once upon a time")
         await telegram.post(update("Tell me a story"))

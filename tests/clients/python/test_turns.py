@@ -1,5 +1,8 @@
 """Turns of a conversation with text."""
 
+import asyncio
+from collections.abc import AsyncIterator
+
 import pytest
 
 from actors.runtime.context import Owner
@@ -7,6 +10,7 @@ from parley_client import End, Paragraph, ParleyClient, ParleyError, Start, Text
 from streams.tasks import background
 from tests.app.ai.conftest import sandbox
 from tests.app.ai.speech.ears import ears
+from tests.browser.unreliable_proxy import proxy_to
 from tests.clients.cases import SIGN_KEY
 from tests.clients.python.conftest import PROMPT
 from tests.peers.vendor import Vendor
@@ -41,6 +45,32 @@ async def test_a_turn_is_an_iterator_of_typed_events(client: ParleyClient, strat
         "Hello there",
         "And now?",
     ]
+
+
+async def test_text_is_sent_while_it_is_written(
+    server: Server, client: ParleyClient, strategy, vendor: Vendor
+) -> None:
+    """A connection that is lost meanwhile is no loss: the text is sent again from its beginning."""
+    await strategy("one", "say:Hello there")
+    begun = asyncio.Event()
+
+    async def written() -> AsyncIterator[str | bytes]:
+        yield "Gr"
+        await begun.wait()
+        yield b"\xc3"
+        yield b"\xbc\xc3\x9fe"
+        yield " 😀"
+
+    async with (
+        proxy_to(server.url) as proxy,
+        ParleyClient(proxy.url, sign_key=SIGN_KEY, session=client.session, backoff=PROMPT) as cut,
+    ):
+        turn = cut.converse(strategies=["one"], text=written(), language_code="de-DE")
+        async for event in turn:
+            if isinstance(event, Start):
+                proxy.cut()
+                begun.set()
+    assert (turn.user_input, turn.text, len(vendor.calls)) == ("Grüße 😀", "Hello there", 1)
 
 
 async def test_the_error_of_a_stream_is_raised_after_what_was_said(client: ParleyClient, strategy) -> None:

@@ -4,6 +4,7 @@ import { request } from "node:http";
 import { createInterface } from "node:readline";
 import * as parley from "../../../clients/typescript/dist/index.js";
 import { SileroVoiceDetector, Utterances } from "../../../clients/typescript/dist/audio/index.js";
+import { Recording } from "../../../clients/typescript/dist/audio/recording.js";
 import { ServerClient, serverToken, verifyWebhook } from "../../../clients/typescript/dist/server/index.js";
 import { Digest } from "../../../clients/typescript/dist/streams/digest.js";
 
@@ -110,6 +111,21 @@ const STEPS = {
     return { text, userInput, end, streamId, conversationId, connections, closed: pieces.closed, ...sound };
   },
 
+  /** Call all methods of a client and its parts that send a request, with examples of their arguments. */
+  async everything({ client = "user" }) {
+    const own = clients.get(client);
+    const parts = Object.values(own).filter((part) => part?.constructor?.name && typeof part === "object");
+    for (const target of [own, ...parts]) {
+      for (const method of methodsOf(target)) await target[method](...(ARGUMENTS[method] ?? EXAMPLES)).catch(onlyParley);
+    }
+    if (!own.converse) return;
+    const options = { strategies: ["one"], languageCode: "en-US" };
+    for (const stream of [own.converse({ ...options, text: "Hello" }), own.speak("Hello", options)]) {
+      await stream.finish().catch(onlyParley);
+      await stream.interrupt?.();
+    }
+  },
+
   piece({ name = "turn", piece = null }) {
     turns.get(name).pieces.push(piece);
   },
@@ -157,6 +173,22 @@ const STEPS = {
     return probabilities;
   },
 
+  /** Return what a reader of a recording gets from its begin on, and another one after its end. */
+  async recording({ before, pieces, maxSeconds = Infinity, end = null }) {
+    const source = { flush: async () => recording.add(pieces.at(-1)), release: () => {} };
+    const recording = new Recording(source, before, maxSeconds);
+    const read = async () => {
+      const got = [];
+      for await (const piece of recording) got.push(...piece);
+      return got;
+    };
+    const first = read().catch((error) => error.kind);
+    for (const piece of pieces.slice(0, -1)) recording.add(piece);
+    if (end) await recording[end]();
+    const ended = await recording.ended;
+    return { ended, first: await first, again: await read().catch((error) => error.kind), seconds: recording.seconds };
+  },
+
   /** Return the changes that frames make: `[count, voiced, overAnswer]`. */
   utterances({ options, frames }) {
     const utterances = new Utterances(options);
@@ -165,6 +197,29 @@ const STEPS = {
     );
   },
 };
+
+const EXAMPLES = ["one", "two", {}];
+/** The arguments of methods that `EXAMPLES` does not suit. */
+const ARGUMENTS = {
+  assess: [new Uint8Array(4), { strategy: "one", referenceText: "Hello" }],
+  profiles: [["one"]],
+  upload: [new Uint8Array(4)],
+  withdraw: ["one", 1, { startTime: new Date() }],
+};
+const NO_REQUESTS = ["constructor", "converse", "speak", "session", "refreshSession"];
+
+function methodsOf(target) {
+  const found = [];
+  for (let one = Object.getPrototypeOf(target); one !== Object.prototype; one = Object.getPrototypeOf(one)) {
+    found.push(...Object.getOwnPropertyNames(one));
+  }
+  const asks = (name) => !NO_REQUESTS.includes(name) && !(name === "user" && target instanceof ServerClient);
+  return [...new Set(found)].filter((name) => typeof target[name] === "function" && asks(name));
+}
+
+function onlyParley(error) {
+  if (!(error instanceof parley.ParleyError)) throw error;
+}
 
 function shown(error) {
   const { name, message, stack, errorType, status, extra, requestId, retryAfter, retryable, bpAuth } = error;

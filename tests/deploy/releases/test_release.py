@@ -23,6 +23,12 @@ if [ "$1" = info ]; then echo "cannot connect to the daemon" >&2; exit {info}; f
 echo "$@" >>{log}
 test -f deploy/Dockerfile && grep -q '^version = "1.2.0"$' pyproject.toml && exit {code}
 """
+PACKER = """#!/bin/sh
+echo "$@" | cut -d " " -f 1 >>{log}
+[ "$1" = pack ] || exit 0
+grep '"version": "1.2.0"' package.json package-lock.json | wc -l >>{log}
+echo packed >"$4/parley-client-1.2.0.tgz"
+"""
 NOT_PACKAGED = {".md", ".png"}
 
 
@@ -38,6 +44,7 @@ class Clone:
         self.folder = folder / "clone"
         self.tools = folder / "tools"
         self.tools.mkdir()
+        self.packed = self._put_packer()
         done = run("git", "clone", "--quiet", "--no-tags", ROOT, self.folder, cwd=folder)
         if done.returncode:
             pytest.skip("this is no clone of a repository")
@@ -64,6 +71,14 @@ class Clone:
         builder.chmod(0o755)
         return log
 
+    def _put_packer(self) -> Path:
+        """Put a program in place of npm, because npm would fetch the compiler."""
+        log = self.tools / "npm.log"
+        for name, text in (("npm", PACKER.format(log=log)), ("node", "#!/bin/sh\n")):
+            (self.tools / name).write_text(text)
+            (self.tools / name).chmod(0o755)
+        return log
+
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Clone:
@@ -81,6 +96,7 @@ def test_a_release_is_built_from_what_is_committed_and_is_tagged_with_its_change
 
     code, output = clone.release("1.2.0")
     assert code == 0, output
+    assert clone.packed.read_text().split() == ["ci", "pack", "3"]
     assert re.search(r"^image: parley:1\.2\.0$", output, re.MULTILINE)
     assert log.read_text() == "build --file deploy/Dockerfile --tag parley:1.2.0 .\n"
     assert clone.git("status", "--porcelain") == ""
@@ -94,7 +110,15 @@ def test_a_release_is_built_from_what_is_committed_and_is_tagged_with_its_change
     chart = yaml.safe_load((clone.folder / "deploy" / "helm" / "parley" / "Chart.yaml").read_text())
     assert (chart["version"], chart["appVersion"]) == ("1.2.0", "1.2.0")
 
-    (wheel,) = (clone.folder / "build" / "release" / "1.2.0").glob("*.whl")
+    folder = clone.folder / "build" / "release" / "1.2.0"
+    assert sorted(path.name for path in folder.glob("[!.]*")) == [
+        "parley-1.2.0-py3-none-any.whl",
+        "parley-client-1.2.0.tgz",
+        "parley_client-1.2.0-py3-none-any.whl",
+    ]
+    for client in folder.glob("parley*client*"):
+        assert f"client: build/release/1.2.0/{client.name}\n" in output
+    wheel = folder / "parley-1.2.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel) as files:
         files.extractall(tmp_path / "installed")
         packed = {name for name in files.namelist() if not name.startswith("parley-")}

@@ -273,6 +273,97 @@ async function bodyOf(response) {
   }
 }
 
+// src/areas/account.ts
+var ME = "/bp/user/me";
+var UserAccount = class {
+  constructor(caller) {
+    this.caller = caller;
+  }
+  caller;
+  /** Bind an identity at a third party. If it belongs to another user, the error's `bpAuth` signs in that user. */
+  async bind(platform, info, fields = {}) {
+    const body = { ...fields, [platform]: info };
+    return (await send(this.caller, "POST", `${ME}/socialaccount`, body)).social_account;
+  }
+  unbind(platform, id) {
+    return send(this.caller, "DELETE", `${ME}/socialaccount/${encoded(platform)}/${encoded(id)}`);
+  }
+  /** Replace the token of an identity, which `social_network_a` supports. */
+  async reauthorize(id, info) {
+    const path = `${ME}/socialaccount/social_network_a/${encoded(id)}`;
+    return (await send(this.caller, "PUT", path, { social_network_a: info })).social_account;
+  }
+  async sessions() {
+    return (await get(this.caller, `${ME}/sessions`)).sessions;
+  }
+  endSession(sessionId) {
+    return send(this.caller, "DELETE", `${ME}/sessions/${encoded(sessionId)}`);
+  }
+  /** Freeze the account until it is deactivated. Keep the session: no new one can be obtained. */
+  deactivate() {
+    return send(this.caller, "POST", `${ME}/deactivate`, void 0, { repeatable: true });
+  }
+  recover() {
+    return send(this.caller, "POST", `${ME}/deactivate/recover`);
+  }
+  /** Deactivate the account now. */
+  confirmDeactivation() {
+    return send(this.caller, "POST", `${ME}/deactivate/confirm`);
+  }
+};
+var Account = class extends UserAccount {
+  /** `signedOut` sends the calls that need no session. */
+  constructor(caller, signedOut) {
+    super(caller);
+    this.signedOut = signedOut;
+  }
+  signedOut;
+  /** Send the code for `signIn("email_code", …)`, or for a sign-up. */
+  sendEmailCode(email, { platform, type = "login_email", customVariables = {} }) {
+    const body = { email, platform, type, custom_variables: customVariables };
+    return send(this.signedOut, "POST", "/bp/user/send_email_verify_code", body);
+  }
+  /** Send the code for `signIn("phone", …)`. */
+  sendPhoneCode(phoneNumber, { platform } = {}) {
+    return send(this.signedOut, "POST", "/bp/user/send_phone_verify_code", { phone_number: phoneNumber, platform });
+  }
+  async emailExists(email) {
+    return (await send(this.signedOut, "POST", "/bp/user/detect", { email })).email_data.exists;
+  }
+  /** Send an email with the `randomCode` of `resetPassword`, if there is an account. */
+  forgotPassword(email, { platform }) {
+    return send(this.signedOut, "POST", "/bp/user/email/forgot_password", { email, platform });
+  }
+  resetPassword(randomCode, password, { email } = {}) {
+    return send(this.signedOut, "POST", "/bp/user/email/reset_password", { random_code: randomCode, password, email });
+  }
+  /** Change the password. All other sessions of the user end. */
+  changePassword(old, password) {
+    return send(this.caller, "PUT", `${ME}/password`, { origin_password: old, password });
+  }
+  /** Bind an address. `next_mail_s` is given if the email that verifies it can only be sent later. */
+  bindEmail(email, { platform, verifyCode }) {
+    return send(this.caller, "POST", `${ME}/email`, { email, platform, verify_code: verifyCode });
+  }
+  changeEmail(email, { platform }) {
+    return send(this.caller, "PUT", `${ME}/email`, { email, platform });
+  }
+  unbindEmail() {
+    return send(this.caller, "DELETE", `${ME}/email`);
+  }
+  async emailVerified() {
+    return (await get(this.caller, `${ME}/email/verify_result`)).verify_result.verified;
+  }
+  /** Send the link that verifies the address once more. */
+  sendVerifyLink({ platform }) {
+    return send(this.caller, "POST", `${ME}/email/send_verify_code`, { platform });
+  }
+  /** The profiles of the bound identities, which are fetched after a sign-in. */
+  async profiles() {
+    return (await get(this.caller, `${ME}/social_profiles`)).social_profiles;
+  }
+};
+
 // src/areas/cards.ts
 var SUBSCRIPTIONS = "/bp/asset/cardpay_sub";
 var Cards = class {
@@ -280,15 +371,20 @@ var Cards = class {
     this.caller = caller;
   }
   caller;
-  createSetupIntent(intent = {}) {
-    return sendOnce(this.caller, "POST", "/bp/asset/cardpay_setup_intent", intent);
+  /** Begin to save a card. The app completes it with the `client_secret`, at the platform. */
+  async createSetupIntent(intent = {}) {
+    const path = "/bp/asset/cardpay_setup_intent";
+    return (await sendOnce(this.caller, "POST", path, intent)).cardpay_setup_intent;
   }
+  /** Subscribe with a card that the user has saved, or with that of a confirmed setup intent. */
   subscribe(subscription) {
     return sendOnce(this.caller, "POST", SUBSCRIPTIONS, subscription);
   }
+  /** Return a subscription as the platform has it, and grant what it has paid for. */
   subscription(subscriptionId) {
     return get(this.caller, `${SUBSCRIPTIONS}/${encoded(subscriptionId)}`);
   }
+  /** Cancel a subscription. It lasts until the end of the period that is paid. */
   cancel(subscriptionId) {
     return sendOnce(this.caller, "DELETE", `${SUBSCRIPTIONS}/${encoded(subscriptionId)}`);
   }
@@ -304,8 +400,10 @@ var Sharing = class {
   code({ quota } = {}) {
     return sendOnce(this.caller, "POST", "/bp/asset/share_group/code", { share_code_quota: quota });
   }
-  join(shareCode) {
-    return sendOnce(this.caller, "POST", "/bp/asset/share_group/join", { share_code: shareCode });
+  /** Join the subscription of another user. Return what this user has now. */
+  async join(shareCode) {
+    const body = { share_code: shareCode };
+    return (await sendOnce(this.caller, "POST", "/bp/asset/share_group/join", body)).assets;
   }
 };
 
@@ -615,92 +713,6 @@ var SessionCaller = class {
   }
 };
 
-// src/areas/account.ts
-var ME = "/bp/user/me";
-var Account = class {
-  /** `signedOut` sends the calls that need no session. */
-  constructor(caller, signedOut) {
-    this.caller = caller;
-    this.signedOut = signedOut;
-  }
-  caller;
-  signedOut;
-  /** Send the code for `signIn("email_code", …)`, or for a sign-up. */
-  sendEmailCode(email, { platform, type = "login_email", customVariables = {} }) {
-    const body = { email, platform, type, custom_variables: customVariables };
-    return send(this.signedOut, "POST", "/bp/user/send_email_verify_code", body);
-  }
-  /** Send the code for `signIn("phone", …)`. */
-  sendPhoneCode(phoneNumber, { platform } = {}) {
-    return send(this.signedOut, "POST", "/bp/user/send_phone_verify_code", { phone_number: phoneNumber, platform });
-  }
-  async emailExists(email) {
-    return (await send(this.signedOut, "POST", "/bp/user/detect", { email })).email_data.exists;
-  }
-  /** Send an email with the `randomCode` of `resetPassword`, if there is an account. */
-  forgotPassword(email, { platform }) {
-    return send(this.signedOut, "POST", "/bp/user/email/forgot_password", { email, platform });
-  }
-  resetPassword(randomCode, password, { email } = {}) {
-    return send(this.signedOut, "POST", "/bp/user/email/reset_password", { random_code: randomCode, password, email });
-  }
-  /** Change the password. All other sessions of the user end. */
-  changePassword(old, password) {
-    return send(this.caller, "PUT", `${ME}/password`, { origin_password: old, password });
-  }
-  /** Bind an address. `next_mail_s` is given if the email that verifies it can only be sent later. */
-  bindEmail(email, { platform, verifyCode }) {
-    return send(this.caller, "POST", `${ME}/email`, { email, platform, verify_code: verifyCode });
-  }
-  changeEmail(email, { platform }) {
-    return send(this.caller, "PUT", `${ME}/email`, { email, platform });
-  }
-  unbindEmail() {
-    return send(this.caller, "DELETE", `${ME}/email`);
-  }
-  async emailVerified() {
-    return (await get(this.caller, `${ME}/email/verify_result`)).verify_result.verified;
-  }
-  /** Send the link that verifies the address once more. */
-  sendVerifyLink({ platform }) {
-    return send(this.caller, "POST", `${ME}/email/send_verify_code`, { platform });
-  }
-  /** Bind an identity at a third party. If it belongs to another user, the error's `bpAuth` signs in that user. */
-  async bind(platform, info, fields = {}) {
-    const body = { ...fields, [platform]: info };
-    return (await send(this.caller, "POST", `${ME}/socialaccount`, body)).social_account;
-  }
-  unbind(platform, id) {
-    return send(this.caller, "DELETE", `${ME}/socialaccount/${encoded(platform)}/${encoded(id)}`);
-  }
-  /** Replace the token of an identity, which `social_network_a` supports. */
-  async reauthorize(id, info) {
-    const path = `${ME}/socialaccount/social_network_a/${encoded(id)}`;
-    return (await send(this.caller, "PUT", path, { social_network_a: info })).social_account;
-  }
-  /** The profiles of the bound identities, which are fetched after a sign-in. */
-  async profiles() {
-    return (await get(this.caller, `${ME}/social_profiles`)).social_profiles;
-  }
-  async sessions() {
-    return (await get(this.caller, `${ME}/sessions`)).sessions;
-  }
-  endSession(sessionId) {
-    return send(this.caller, "DELETE", `${ME}/sessions/${encoded(sessionId)}`);
-  }
-  /** Freeze the account until it is deactivated. Keep the session: no new one can be obtained. */
-  deactivate() {
-    return send(this.caller, "POST", `${ME}/deactivate`, void 0, { repeatable: true });
-  }
-  recover() {
-    return send(this.caller, "POST", `${ME}/deactivate/recover`);
-  }
-  /** Deactivate the account now. */
-  confirmDeactivation() {
-    return send(this.caller, "POST", `${ME}/deactivate/confirm`);
-  }
-};
-
 // src/areas/images.ts
 var LONGEST_WAIT_S = 300;
 var MARGIN_S = 30;
@@ -803,6 +815,9 @@ var Input = class {
   #source;
   #reading = null;
   #onFailure;
+  #onClosed = () => {
+  };
+  #closed = new Promise((resolve) => this.#onClosed = resolve);
   #ended = false;
   #failure = null;
   /** `onFailure` is called with the error that the source has thrown. */
@@ -816,7 +831,7 @@ var Input = class {
       if (this.#failure) throw this.#failure.error;
       if (this.#ended) return null;
       this.#reading ??= this.#read().finally(() => this.#reading = null);
-      await this.#reading;
+      await Promise.race([this.#reading, this.#closed]);
     }
     return this.#pieces[position];
   }
@@ -824,6 +839,7 @@ var Input = class {
   close() {
     if (this.#ended) return;
     this.#ended = true;
+    this.#onClosed();
     void Promise.resolve(this.#source.return?.()).catch(() => {
     });
   }
@@ -1365,6 +1381,9 @@ var Turn = class {
   }
   #apply(event) {
     switch (event.name) {
+      case "end_of_speech":
+        this.#input.close();
+        break;
       case "user_input":
         this.userInput = event.content;
         break;
@@ -1389,6 +1408,7 @@ function parametersOf(options) {
     ...options.conversationId && { conversation_id: options.conversationId },
     ...options.voice !== void 0 && { voice: options.voice },
     ...options.sttPrompt !== void 0 && { stt_prompt: options.sttPrompt },
+    ...options.turnDetection !== void 0 && { turn_detection: options.turnDetection },
     ...options.params !== void 0 && { params: options.params }
   };
 }
@@ -1396,10 +1416,9 @@ function parametersOf(options) {
 // src/user.ts
 var CONVERSATION = "/bp/ai/conversation";
 var User = class {
-  /** `signedOut` sends the calls that need no session. */
-  constructor(caller, signedOut) {
+  constructor(caller) {
     this.caller = caller;
-    this.account = new Account(caller, signedOut);
+    this.account = new UserAccount(caller);
     this.leaderboards = new Leaderboards(caller);
     this.mail = new Mail(caller);
     this.predictions = new Predictions(caller);
@@ -1468,6 +1487,7 @@ var User = class {
 
 // src/client.ts
 var ParleyClient = class extends User {
+  account;
   wallet;
   cards;
   sharing;
@@ -1480,8 +1500,9 @@ var ParleyClient = class extends User {
       backoff: { ...BACKOFF, ...options.backoff },
       canUploadLive: options.liveUpload ?? canUploadLive(new BaseUrl(baseUrl).origin)
     });
-    super(caller, caller.signedOut);
+    super(caller);
     this.#caller = caller;
+    this.account = new Account(caller, caller.signedOut);
     this.wallet = new Wallet(caller);
     this.cards = new Cards(caller);
     this.sharing = new Sharing(caller);
@@ -2510,6 +2531,7 @@ var GESTURES = ["keydown", "mousedown", "pointerup", "touchend"];
 var Player = class {
   #watchers = /* @__PURE__ */ new Set();
   #audio = new Audio();
+  #closing = new AbortController();
   #sound = null;
   #arriving = null;
   // the format of the answer whose audio is arriving
@@ -2521,7 +2543,8 @@ var Player = class {
   #gaps = [];
   constructor({ onState } = {}) {
     if (onState) this.watch(onState);
-    for (const gesture of GESTURES) document.addEventListener(gesture, () => this.#unlock(), { capture: true });
+    const always = { capture: true, signal: this.#closing.signal };
+    for (const gesture of GESTURES) document.addEventListener(gesture, () => this.#unlock(), always);
   }
   /** Call `watcher` with each new state, until the function that is returned is called. */
   watch(watcher) {
@@ -2565,6 +2588,12 @@ var Player = class {
     this.#arriving = null;
     this.#finish("idle");
     return this.heardMs;
+  }
+  /** Stop, and no longer wait for the user to touch the page. */
+  close() {
+    this.stop();
+    this.#closing.abort();
+    this.#watchers.clear();
   }
   get state() {
     return this.#state;
@@ -2655,6 +2684,8 @@ var VoiceChat = class {
   // until it has ended and has been played
   #answering = false;
   // whether events of that turn are still to come
+  #input = null;
+  // of that turn
   #spoken = false;
   // whether audio of that turn has arrived
   #interrupted = Promise.resolve();
@@ -2669,6 +2700,7 @@ var VoiceChat = class {
       microphone: this.microphone,
       player: this.player,
       ...given.pauseMs !== void 0 && { pauseMs: given.pauseMs },
+      ...given.loadDetector && { loadDetector: given.loadDetector },
       onInterrupt: () => void this.interrupt(),
       onUtterance: (recording) => void this.#listen(recording),
       onLost: () => this.#report(new MicrophoneFault("lost"))
@@ -2721,10 +2753,17 @@ var VoiceChat = class {
   stopHandsFree() {
     this.#handsFree.stop();
   }
-  /** Stop the answer. The history keeps what was heard. When this resolves, the next turn may begin. */
+  /**
+   * Stop the answer, or the recording that it would answer. The history keeps what was heard. When this resolves, the
+   * next turn may begin.
+   */
   interrupt() {
     const turn = this.#turn;
     if (turn === null) return this.#interrupted;
+    if (this.#input !== null && this.#input === this.#recording) {
+      this.#input.cancel();
+      return this.#interrupted;
+    }
     const { state } = this.player;
     const heardMs = this.player.stop();
     const unheard = !this.#spoken || state === "failed" || state === "blocked" && heardMs === 0;
@@ -2734,12 +2773,13 @@ var VoiceChat = class {
     this.#changed();
     return this.#interrupted;
   }
-  /** Stop everything, and close the microphone. */
+  /** Stop everything, and close the microphone and the player. */
   async close() {
-    this.#handsFree.stop();
     this.#held = false;
     this.#recording?.cancel();
+    this.#handsFree.stop();
     await Promise.all([this.interrupt(), this.microphone.close()]);
+    this.player.close();
   }
   async #listen(recording) {
     this.#recording = recording;
@@ -2761,6 +2801,7 @@ var VoiceChat = class {
     const { client, options, onTurn, onEvent } = this.#given;
     const turn = client.converse({ ...options, ...input, conversationId: this.#conversationId });
     this.#turn = turn;
+    this.#input = "audio" in input ? input.audio : null;
     this.#answering = true;
     this.#spoken = false;
     this.#changed();

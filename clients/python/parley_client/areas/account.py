@@ -11,9 +11,49 @@ Website = Literal["website", "ios", "android"]
 _ME = "/bp/user/me"
 
 
-class Account:
+class UserAccount:
+    """What the user's client and the app's server can do."""
+
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
+
+    async def bind(self, platform: str, info: Mapping[str, Any], /, **identifiers: str) -> SocialAccount:
+        """Bind an identity at a third party to the user.
+
+        If it belongs to another user, the error's `bp_auth` signs in that user.
+        """
+        reply = await self._calls.post(f"{_ME}/socialaccount", {**identifiers, platform: info})
+        return cast(SocialAccount, reply["social_account"])
+
+    async def unbind(self, platform: str, id: str) -> None:  # noqa: A002
+        await self._calls.delete(f"{_ME}/socialaccount/{segment(platform)}/{segment(id)}")
+
+    async def reauthorize(self, id: str, info: Mapping[str, Any]) -> SocialAccount:  # noqa: A002
+        """Replace the token of an identity, which `social_network_a` supports."""
+        platform = "social_network_a"
+        reply = await self._calls.put(f"{_ME}/socialaccount/{platform}/{segment(id)}", {platform: info})
+        return cast(SocialAccount, reply["social_account"])
+
+    async def sessions(self) -> list[ListedSession]:
+        return cast(list[ListedSession], (await self._calls.get(f"{_ME}/sessions"))["sessions"])
+
+    async def end_session(self, session_id: str) -> None:
+        await self._calls.delete(f"{_ME}/sessions/{segment(session_id)}")
+
+    async def deactivate(self) -> None:
+        """Freeze the account until it is deactivated. Keep the session: no new one can be obtained."""
+        await self._calls.post(f"{_ME}/deactivate", repeatable=True)
+
+    async def recover(self) -> None:
+        await self._calls.post(f"{_ME}/deactivate/recover")
+
+    async def confirm_deactivation(self) -> None:
+        """Deactivate the account now."""
+        await self._calls.post(f"{_ME}/deactivate/confirm")
+
+
+class Account(UserAccount):
+    """What only the user's client can do besides."""
 
     async def send_email_code(
         self,
@@ -65,40 +105,6 @@ class Account:
         """Send the link that verifies the address once more."""
         await self._calls.post(f"{_ME}/email/send_verify_code", {"platform": platform})
 
-    async def bind(self, platform: str, info: Mapping[str, Any], /, **identifiers: str) -> SocialAccount:
-        """Bind an identity at a third party to the user.
-
-        If it belongs to another user, the error's `bp_auth` signs in that user.
-        """
-        reply = await self._calls.post(f"{_ME}/socialaccount", {**identifiers, platform: info})
-        return cast(SocialAccount, reply["social_account"])
-
-    async def unbind(self, platform: str, id: str) -> None:  # noqa: A002
-        await self._calls.delete(f"{_ME}/socialaccount/{segment(platform)}/{segment(id)}")
-
-    async def reauthorize(self, id: str, info: Mapping[str, Any]) -> SocialAccount:  # noqa: A002
-        """Replace the token of an identity, which `social_network_a` supports."""
-        platform = "social_network_a"
-        reply = await self._calls.put(f"{_ME}/socialaccount/{platform}/{segment(id)}", {platform: info})
-        return cast(SocialAccount, reply["social_account"])
-
     async def profiles(self) -> list[SocialProfile]:
         """Return the profiles of the bound identities, which are fetched after a sign-in."""
         return cast(list[SocialProfile], (await self._calls.get(f"{_ME}/social_profiles"))["social_profiles"])
-
-    async def sessions(self) -> list[ListedSession]:
-        return cast(list[ListedSession], (await self._calls.get(f"{_ME}/sessions"))["sessions"])
-
-    async def end_session(self, session_id: str) -> None:
-        await self._calls.delete(f"{_ME}/sessions/{segment(session_id)}")
-
-    async def deactivate(self) -> None:
-        """Freeze the account until it is deactivated. Keep the session: no new one can be obtained."""
-        await self._calls.post(f"{_ME}/deactivate", repeatable=True)
-
-    async def recover(self) -> None:
-        await self._calls.post(f"{_ME}/deactivate/recover")
-
-    async def confirm_deactivation(self) -> None:
-        """Deactivate the account now."""
-        await self._calls.post(f"{_ME}/deactivate/confirm")

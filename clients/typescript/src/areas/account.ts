@@ -30,12 +30,62 @@ export interface EmailCodeOptions {
   customVariables?: Record<string, unknown>;
 }
 
-export class Account {
+/** What the user's client and the app's server can do. */
+export class UserAccount {
+  constructor(protected readonly caller: Caller) {}
+
+  /** Bind an identity at a third party. If it belongs to another user, the error's `bpAuth` signs in that user. */
+  async bind<P extends SignInPlatform>(
+    platform: P,
+    info: SignInInfo<P>,
+    fields: DeviceFields = {},
+  ): Promise<SocialAccount> {
+    const body = { ...fields, [platform]: info };
+    return (await send<BindReply>(this.caller, "POST", `${ME}/socialaccount`, body)).social_account;
+  }
+
+  unbind(platform: string, id: string): Promise<void> {
+    return send(this.caller, "DELETE", `${ME}/socialaccount/${encoded(platform)}/${encoded(id)}`);
+  }
+
+  /** Replace the token of an identity, which `social_network_a` supports. */
+  async reauthorize(id: string, info: SocialNetworkInfo): Promise<SocialAccount> {
+    const path = `${ME}/socialaccount/social_network_a/${encoded(id)}`;
+    return (await send<SocialAccountReply>(this.caller, "PUT", path, { social_network_a: info })).social_account;
+  }
+
+  async sessions(): Promise<ListedSessionView[]> {
+    return (await get<SessionList>(this.caller, `${ME}/sessions`)).sessions;
+  }
+
+  endSession(sessionId: string): Promise<void> {
+    return send(this.caller, "DELETE", `${ME}/sessions/${encoded(sessionId)}`);
+  }
+
+  /** Freeze the account until it is deactivated. Keep the session: no new one can be obtained. */
+  deactivate(): Promise<void> {
+    return send(this.caller, "POST", `${ME}/deactivate`, undefined, { repeatable: true });
+  }
+
+  recover(): Promise<void> {
+    return send(this.caller, "POST", `${ME}/deactivate/recover`);
+  }
+
+  /** Deactivate the account now. */
+  confirmDeactivation(): Promise<void> {
+    return send(this.caller, "POST", `${ME}/deactivate/confirm`);
+  }
+}
+
+/** What only the user's client can do besides. */
+export class Account extends UserAccount {
   /** `signedOut` sends the calls that need no session. */
   constructor(
-    private readonly caller: Caller,
+    caller: Caller,
     private readonly signedOut: Caller,
-  ) {}
+  ) {
+    super(caller);
+  }
 
   /** Send the code for `signIn("email_code", …)`, or for a sign-up. */
   sendEmailCode(
@@ -94,50 +144,8 @@ export class Account {
     return send(this.caller, "POST", `${ME}/email/send_verify_code`, { platform });
   }
 
-  /** Bind an identity at a third party. If it belongs to another user, the error's `bpAuth` signs in that user. */
-  async bind<P extends SignInPlatform>(
-    platform: P,
-    info: SignInInfo<P>,
-    fields: DeviceFields = {},
-  ): Promise<SocialAccount> {
-    const body = { ...fields, [platform]: info };
-    return (await send<BindReply>(this.caller, "POST", `${ME}/socialaccount`, body)).social_account;
-  }
-
-  unbind(platform: string, id: string): Promise<void> {
-    return send(this.caller, "DELETE", `${ME}/socialaccount/${encoded(platform)}/${encoded(id)}`);
-  }
-
-  /** Replace the token of an identity, which `social_network_a` supports. */
-  async reauthorize(id: string, info: SocialNetworkInfo): Promise<SocialAccount> {
-    const path = `${ME}/socialaccount/social_network_a/${encoded(id)}`;
-    return (await send<SocialAccountReply>(this.caller, "PUT", path, { social_network_a: info })).social_account;
-  }
-
   /** The profiles of the bound identities, which are fetched after a sign-in. */
   async profiles(): Promise<PublicSocialProfile[]> {
     return (await get<ProfilesReply>(this.caller, `${ME}/social_profiles`)).social_profiles;
-  }
-
-  async sessions(): Promise<ListedSessionView[]> {
-    return (await get<SessionList>(this.caller, `${ME}/sessions`)).sessions;
-  }
-
-  endSession(sessionId: string): Promise<void> {
-    return send(this.caller, "DELETE", `${ME}/sessions/${encoded(sessionId)}`);
-  }
-
-  /** Freeze the account until it is deactivated. Keep the session: no new one can be obtained. */
-  deactivate(): Promise<void> {
-    return send(this.caller, "POST", `${ME}/deactivate`, undefined, { repeatable: true });
-  }
-
-  recover(): Promise<void> {
-    return send(this.caller, "POST", `${ME}/deactivate/recover`);
-  }
-
-  /** Deactivate the account now. */
-  confirmDeactivation(): Promise<void> {
-    return send(this.caller, "POST", `${ME}/deactivate/confirm`);
   }
 }

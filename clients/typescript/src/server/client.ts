@@ -74,7 +74,5 @@ export class ServerClient {
 
 /** Return the path by which an app server makes a call of a client. */
 function serverPath(path: string, userId: string): string {
-  const own = /^\/bp\/(?:user\/me(?:\/|$))?(?!user\/)(.*)$/.exec(path)?.[1];
-  if (own === undefined) throw new TypeError(`an app server cannot call ${path}: it is for users without a session`);
-  return `/bp/server/user/${encoded(userId)}${own === "" ? "" : `/${own}`}`;
+  return `/bp/server/user/${encoded(userId)}${path.replace(/^\/bp(?:\/user\/me(?=\/|$))?/, "")}`;
 }

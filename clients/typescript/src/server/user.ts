@@ -28,7 +28,7 @@ export class ServerUser extends User {
   readonly #caller: Caller;
 
   constructor(caller: Caller) {
-    super(caller, caller);
+    super(caller);
     this.#caller = caller;
   }
 

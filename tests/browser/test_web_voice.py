@@ -1,0 +1,99 @@
+"""The example of a voice chat in the browser, from an empty folder: a page of another origin than the server."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import expect
+from yarl import URL
+
+from tests.browser.accessibility import check_accessibility
+from tests.browser.conftest import Put
+from tests.browser.controlled_vendor import ControlledVendor
+from tests.browser.pictures import keep_picture
+from tests.browser.talk_page import TalkPage
+from tests.browser.test_client_audio import SECONDS, heard_something, talkative
+from tests.browser.test_spoken_answers import LONG_STORY
+from tests.clients.examples.npm_registry import npm_registry
+from tests.clients.examples.projects import Project, copied
+from tests.clients.packages import pack_typescript
+from tests.clients.typescript.conftest import built
+from tests.peers.vendor import Vendor
+from tests.running.ports import free_ports
+
+__all__ = ["built", "talkative"]
+
+KEY = "a key of the example"
+
+
+@pytest.fixture
+def app() -> str:
+    return f"app-{uuid4().hex}"
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def strategy(app: str, put: Put, vendor: Vendor, controlled_vendor: ControlledVendor) -> str:
+    """A strategy of an app that requires signatures. It hears how long the audio is, and tells a long story."""
+    await put("apps", "default", {"title": "Example", "cors": {"origins": ["*"]}}, app_id=app)
+    sign_keys = [{"id": "example", "key": KEY}]
+    await put("auth", "default", {"require_sign": True, "require_nonce": True, "sign_keys": sign_keys}, app_id=app)
+    await put("vendor_accounts", "chat", {"platform": "vendor_b_llm", "base_url": vendor.url}, app_id=app)
+    await put("vendor_accounts", "ears", {"platform": "local_audio", "base_url": controlled_vendor.url}, app_id=app)
+    await put("vendor_accounts", "voices", {"platform": "local_audio"}, app_id=app)
+    await put("recognition", "ears", {"account": "ears", "model": "duration"}, app_id=app)
+    await put("speech", "voice", {"account": "voices", "model": "espeak", "voice": "en-us"}, app_id=app)
+    chat = {"account": "chat", "model": f"say:{LONG_STORY}"}
+    await put("conversation", "example", {"chat": chat, "recognition": "ears", "speech": "voice"}, app_id=app)
+    return "example"
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def project(built: None, tmp_path: Path) -> AsyncIterator[Project]:
+    (port,) = free_ports(1)
+    async with npm_registry(pack_typescript(tmp_path)) as registry:
+        env = {
+            "npm_config_registry": registry,
+            "npm_config_cache": str(tmp_path / "cache"),
+            "PORT": str(port),
+            "PYTHONUNBUFFERED": "1",
+        }
+        yield replace(copied("web-voice", tmp_path), env=env)
+
+
+async def test_the_example_is_held_interrupted_and_talks_without_hands(
+    project: Project, talkative: TalkPage, app: str, strategy: str
+) -> None:
+    install, serve = project.commands
+    await project.run(install)
+    page = talkative.page
+    await page.add_init_script(path=Path(__file__).parent / "watch.js")
+    async with project.running(serve) as web:
+        await web.says("Serving HTTP")
+        settings = {"url": talkative.server.url, "app": app, "key": KEY, "strategy": strategy}
+        address = URL(f"http://127.0.0.1:{project.env['PORT']}").with_query(settings)
+        orb, said, answers = page.locator("#orb"), page.locator("li.user"), page.locator("li.answer")
+        async with page.expect_response("**/bp/user/login"):
+            await page.goto(str(address))
+        await talkative.press(orb)
+        await talkative.speech_ended()
+        await page.mouse.up()
+        await expect(orb).to_have_text("Speaking…")
+        await expect(said).to_have_text(SECONDS)
+        assert LONG_STORY.startswith((await answers.inner_text())[:60])
+        await keep_picture(page, "web-voice")
+        await page.locator("#stop").click()
+        await expect(orb).to_have_text("Hold to talk")
+
+        async with page.expect_request(heard_something):
+            await page.locator("#hands-free").check()
+        await page.locator("#hands-free").uncheck()
+        await page.locator("#stop").click()
+        assert await said.count() >= 2
+        await page.set_viewport_size({"width": 390, "height": 844})
+        await check_accessibility(page, all_violations=True)
+        await page.emulate_media(color_scheme="dark")
+        await keep_picture(page, "web-voice-phone-dark")
+        await expect(page.locator("#fault")).to_be_empty()
