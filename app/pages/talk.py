@@ -15,7 +15,7 @@ from app.playground import playground_shown
 from streams.wire.model import Model
 
 _POLICY = (
-    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data:; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _NOT_FOUND = """<h1>Page not found</h1>
