@@ -4,9 +4,13 @@ from typing import Any
 
 from playwright.async_api import Page, Route
 
+from streams.wire.codec import dumps
 from tests.browser.talk_page import TalkPage
 
 _EMPTY = "/empty"
+_EXAMPLE = "/example"
+_BUNDLE = "/static/client/parley-client.js"
+_IMPORTS = dumps({"imports": {"parley-client": _BUNDLE, "parley-client/audio": _BUNDLE}}).decode()
 _SETUP = """async ([url, options]) => {
     const parley = await import("/static/client/parley-client.js");
     const client = new parley.ParleyClient(url);
@@ -48,6 +52,14 @@ async def shown(page: Page) -> dict[str, Any]:
 async def until(page: Page, condition: str) -> None:
     """Wait until an expression of `voice` and `shown` is true."""
     await page.wait_for_function(condition)
+
+
+async def open_example(talk: TalkPage, html: str, script: str) -> None:
+    """Open a page that loads `script` as `voice.js`, and the client by the names of the package."""
+    begin = f'<!doctype html><script type="importmap">{_IMPORTS}</script>'
+    await talk.page.route(f"**{_EXAMPLE}", lambda route: route.fulfill(body=begin + html, content_type="text/html"))
+    await talk.page.route("**/voice.js", lambda route: route.fulfill(body=script, content_type="text/javascript"))
+    await talk.page.goto(f"{talk.server.url}{_EXAMPLE}")
 
 
 async def _deliver(route: Route) -> None:

@@ -12,10 +12,11 @@ from playwright.async_api import Request
 from yarl import URL
 
 from tests.browser.chromium import running_chromium
-from tests.browser.client_page import open_client, shown, until
+from tests.browser.client_page import open_client, open_example, shown, until
 from tests.browser.conftest import Visit
 from tests.browser.talk_page import TalkPage
 from tests.browser.test_spoken_answers import HEARD_MS, LONG_STORY, STORY
+from tests.clients.typescript.conftest import CLIENT
 from tests.running.servers import Server
 
 PAUSE_S = 3
@@ -80,6 +81,20 @@ async def test_a_touch_is_no_question(talk: TalkPage, fixed_strategy) -> None:
     }
 
 
+async def test_a_question_that_is_given_up_is_not_asked(talk: TalkPage, fixed_strategy) -> None:
+    page = await open_client(talk, strategies=[await fixed_strategy(STORY)])
+    await page.evaluate("() => voice.hold()")
+    await until(page, "shown.turns.length > 0")
+    await page.evaluate("() => voice.interrupt()")
+    await until(page, "voice.state === 'idle'")
+    await page.evaluate("() => voice.release()")
+    await page.evaluate("() => voice.say('Hello')")
+    found = await shown(page)
+    assert (found["inputs"], found["ends"], found["errors"], found["turns"]) == (["Hello"], ["stop"], [], 2)
+    assert [message["role"] for message in await talk.history()] == ["user", "assistant"]
+    await page.evaluate("() => voice.close()")
+
+
 async def test_a_microphone_that_is_not_allowed_is_reported(visit: Visit, fixed_strategy) -> None:
     page = await open_client(await visit(permissions=[]), strategies=[await fixed_strategy(STORY)])
     await page.evaluate("() => voice.hold()")
@@ -87,6 +102,19 @@ async def test_a_microphone_that_is_not_allowed_is_reported(visit: Visit, fixed_
     found = await shown(page)
     assert (found["errors"], found["states"]) == (["refused", "refused"], [])
     assert not await page.evaluate("() => voice.handsFree")
+
+
+async def test_the_example_of_the_readme_listens_and_speaks(talk: TalkPage) -> None:
+    readme = (CLIENT / "README.md").read_text().partition("## Voice in the browser")[2]
+    html, script = (re.findall(rf"```{language}\n(.*?)```", readme, re.DOTALL)[0] for language in ("html", "js"))
+    await open_example(talk, html, script)
+    await talk.page.wait_for_function("talk.onpointerdown && listen.onclick")
+    await talk.press(talk.page.locator("#talk"))
+    await talk.speech_ended()
+    await talk.page.mouse.up()
+    await talk.page.wait_for_function("document.title === 'speaking'")
+    await talk.page.wait_for_function("document.title === 'idle'")
+    assert await talk.page.locator("#answer").text_content() == "\n\n".join(await talk.stored("assistant"))
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -4,6 +4,7 @@ import { request } from "node:http";
 import { createInterface } from "node:readline";
 import * as parley from "../../../clients/typescript/dist/index.js";
 import { SileroVoiceDetector, Utterances } from "../../../clients/typescript/dist/audio/index.js";
+import { Recording } from "../../../clients/typescript/dist/audio/recording.js";
 import { ServerClient, serverToken, verifyWebhook } from "../../../clients/typescript/dist/server/index.js";
 import { Digest } from "../../../clients/typescript/dist/streams/digest.js";
 
@@ -155,6 +156,22 @@ const STEPS = {
       probabilities.push(detector.probability(samples.subarray(at, at + detector.frameSamples)));
     }
     return probabilities;
+  },
+
+  /** Return what a reader of a recording gets from its begin on, and another one after its end. */
+  async recording({ before, pieces, maxSeconds = Infinity, end = null }) {
+    const source = { flush: async () => recording.add(pieces.at(-1)), release: () => {} };
+    const recording = new Recording(source, before, maxSeconds);
+    const read = async () => {
+      const got = [];
+      for await (const piece of recording) got.push(...piece);
+      return got;
+    };
+    const first = read().catch((error) => error.kind);
+    for (const piece of pieces.slice(0, -1)) recording.add(piece);
+    if (end) await recording[end]();
+    const ended = await recording.ended;
+    return { ended, first: await first, again: await read().catch((error) => error.kind), seconds: recording.seconds };
   },
 
   /** Return the changes that frames make: `[count, voiced, overAnswer]`. */

@@ -1,4 +1,4 @@
-"""How the TypeScript client detects voices, and groups them to utterances."""
+"""How the TypeScript client records, detects voices, and groups them to utterances."""
 
 from array import array
 from pathlib import Path
@@ -56,3 +56,15 @@ async def test_pauses_end_utterances_and_short_sounds_begin_none(program: Progra
         "began",
         "ended",
     ]
+
+
+async def test_a_recording_is_read_while_it_is_made_and_again_afterwards(program: Program) -> None:
+    before, *pieces = ([number] * 3 for number in range(4))
+    given = {"before": [sent(bytes(before))], "pieces": [sent(bytes(piece)) for piece in pieces]}
+    everything = [*before, *(sample for piece in pieces for sample in piece)]
+    stopped = await program.do("recording", **given, end="stop")
+    assert stopped == {"ended": "stopped", "first": everything, "again": everything, "seconds": 12 / 32_000}
+    limited = await program.do("recording", **given, maxSeconds=9 / 32_000)
+    assert (limited["ended"], limited["first"]) == ("limit", everything[:9])
+    canceled = await program.do("recording", **given, end="cancel")
+    assert (canceled["ended"], canceled["first"], canceled["again"]) == ("canceled", "canceled", "canceled")

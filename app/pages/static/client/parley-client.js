@@ -2510,6 +2510,7 @@ var GESTURES = ["keydown", "mousedown", "pointerup", "touchend"];
 var Player = class {
   #watchers = /* @__PURE__ */ new Set();
   #audio = new Audio();
+  #closing = new AbortController();
   #sound = null;
   #arriving = null;
   // the format of the answer whose audio is arriving
@@ -2521,7 +2522,8 @@ var Player = class {
   #gaps = [];
   constructor({ onState } = {}) {
     if (onState) this.watch(onState);
-    for (const gesture of GESTURES) document.addEventListener(gesture, () => this.#unlock(), { capture: true });
+    const always = { capture: true, signal: this.#closing.signal };
+    for (const gesture of GESTURES) document.addEventListener(gesture, () => this.#unlock(), always);
   }
   /** Call `watcher` with each new state, until the function that is returned is called. */
   watch(watcher) {
@@ -2565,6 +2567,12 @@ var Player = class {
     this.#arriving = null;
     this.#finish("idle");
     return this.heardMs;
+  }
+  /** Stop, and no longer wait for the user to touch the page. */
+  close() {
+    this.stop();
+    this.#closing.abort();
+    this.#watchers.clear();
   }
   get state() {
     return this.#state;
@@ -2655,6 +2663,8 @@ var VoiceChat = class {
   // until it has ended and has been played
   #answering = false;
   // whether events of that turn are still to come
+  #input = null;
+  // of that turn
   #spoken = false;
   // whether audio of that turn has arrived
   #interrupted = Promise.resolve();
@@ -2669,6 +2679,7 @@ var VoiceChat = class {
       microphone: this.microphone,
       player: this.player,
       ...given.pauseMs !== void 0 && { pauseMs: given.pauseMs },
+      ...given.loadDetector && { loadDetector: given.loadDetector },
       onInterrupt: () => void this.interrupt(),
       onUtterance: (recording) => void this.#listen(recording),
       onLost: () => this.#report(new MicrophoneFault("lost"))
@@ -2721,10 +2732,17 @@ var VoiceChat = class {
   stopHandsFree() {
     this.#handsFree.stop();
   }
-  /** Stop the answer. The history keeps what was heard. When this resolves, the next turn may begin. */
+  /**
+   * Stop the answer, or the recording that it would answer. The history keeps what was heard. When this resolves, the
+   * next turn may begin.
+   */
   interrupt() {
     const turn = this.#turn;
     if (turn === null) return this.#interrupted;
+    if (this.#input !== null && this.#input === this.#recording) {
+      this.#input.cancel();
+      return this.#interrupted;
+    }
     const { state } = this.player;
     const heardMs = this.player.stop();
     const unheard = !this.#spoken || state === "failed" || state === "blocked" && heardMs === 0;
@@ -2734,12 +2752,13 @@ var VoiceChat = class {
     this.#changed();
     return this.#interrupted;
   }
-  /** Stop everything, and close the microphone. */
+  /** Stop everything, and close the microphone and the player. */
   async close() {
-    this.#handsFree.stop();
     this.#held = false;
     this.#recording?.cancel();
+    this.#handsFree.stop();
     await Promise.all([this.interrupt(), this.microphone.close()]);
+    this.player.close();
   }
   async #listen(recording) {
     this.#recording = recording;
@@ -2761,6 +2780,7 @@ var VoiceChat = class {
     const { client, options, onTurn, onEvent } = this.#given;
     const turn = client.converse({ ...options, ...input, conversationId: this.#conversationId });
     this.#turn = turn;
+    this.#input = "audio" in input ? input.audio : null;
     this.#answering = true;
     this.#spoken = false;
     this.#changed();

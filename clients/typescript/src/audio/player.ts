@@ -27,6 +27,7 @@ export interface PlayerOptions {
 export class Player {
   readonly #watchers = new Set<(state: PlayerState) => void>();
   readonly #audio = new Audio();
+  readonly #closing = new AbortController();
   #sound: Sound | null = null;
   #arriving: string | null = null; // the format of the answer whose audio is arriving
   #stopped = false; // whether the rest of the answer is not wanted
@@ -36,7 +37,8 @@ export class Player {
 
   constructor({ onState }: PlayerOptions = {}) {
     if (onState) this.watch(onState);
-    for (const gesture of GESTURES) document.addEventListener(gesture, () => this.#unlock(), { capture: true });
+    const always = { capture: true, signal: this.#closing.signal };
+    for (const gesture of GESTURES) document.addEventListener(gesture, () => this.#unlock(), always);
   }
 
   /** Call `watcher` with each new state, until the function that is returned is called. */
@@ -85,6 +87,13 @@ export class Player {
     this.#arriving = null;
     this.#finish("idle");
     return this.heardMs;
+  }
+
+  /** Stop, and no longer wait for the user to touch the page. */
+  close(): void {
+    this.stop();
+    this.#closing.abort();
+    this.#watchers.clear();
   }
 
   get state(): PlayerState {

@@ -8,6 +8,7 @@ import { HandsFree } from "./hands_free.js";
 import { Microphone } from "./microphone.js";
 import { Player } from "./player.js";
 import type { Recording } from "./recording.js";
+import type { VoiceDetector } from "./voice_detector.js";
 
 const SHORTEST_S = 0.3;
 const LONGEST_S = 120;
@@ -25,7 +26,9 @@ export interface VoiceChatOptions {
   player?: Player;
   /** The pause that ends an utterance without hands, in milliseconds. */
   pauseMs?: number;
-  /** Called when a turn begins. */
+  /** Makes the detector of voices. By default, it is Silero's. */
+  loadDetector?: () => Promise<VoiceDetector>;
+  /** Called when a turn begins. If its recording is canceled, it has no events. */
   onTurn?: (turn: Turn) => void;
   /** Called with each event, also of a turn that was interrupted. */
   onEvent?: (event: ConversationEvent, turn: Turn) => void;
@@ -44,6 +47,7 @@ export class VoiceChat {
   #held = false;
   #turn: Turn | null = null; // until it has ended and has been played
   #answering = false; // whether events of that turn are still to come
+  #input: Recording | null = null; // of that turn
   #spoken = false; // whether audio of that turn has arrived
   #interrupted: Promise<void> = Promise.resolve();
   #state: VoiceState = "idle";
@@ -58,6 +62,7 @@ export class VoiceChat {
       microphone: this.microphone,
       player: this.player,
       ...(given.pauseMs !== undefined && { pauseMs: given.pauseMs }),
+      ...(given.loadDetector && { loadDetector: given.loadDetector }),
       onInterrupt: () => void this.interrupt(),
       onUtterance: (recording) => void this.#listen(recording),
       onLost: () => this.#report(new MicrophoneFault("lost")),
@@ -119,10 +124,17 @@ export class VoiceChat {
     this.#handsFree.stop();
   }
 
-  /** Stop the answer. The history keeps what was heard. When this resolves, the next turn may begin. */
+  /**
+   * Stop the answer, or the recording that it would answer. The history keeps what was heard. When this resolves, the
+   * next turn may begin.
+   */
   interrupt(): Promise<void> {
     const turn = this.#turn;
     if (turn === null) return this.#interrupted;
+    if (this.#input !== null && this.#input === this.#recording) {
+      this.#input.cancel();
+      return this.#interrupted;
+    }
     const { state } = this.player;
     const heardMs = this.player.stop();
     const unheard = !this.#spoken || state === "failed" || (state === "blocked" && heardMs === 0);
@@ -133,12 +145,13 @@ export class VoiceChat {
     return this.#interrupted;
   }
 
-  /** Stop everything, and close the microphone. */
+  /** Stop everything, and close the microphone and the player. */
   async close(): Promise<void> {
-    this.#handsFree.stop();
     this.#held = false;
     this.#recording?.cancel();
+    this.#handsFree.stop();
     await Promise.all([this.interrupt(), this.microphone.close()]);
+    this.player.close();
   }
 
   async #listen(recording: Recording): Promise<void> {
@@ -162,6 +175,7 @@ export class VoiceChat {
     const { client, options, onTurn, onEvent } = this.#given;
     const turn = client.converse({ ...options, ...input, conversationId: this.#conversationId });
     this.#turn = turn;
+    this.#input = "audio" in input ? input.audio : null;
     this.#answering = true;
     this.#spoken = false;
     this.#changed();
