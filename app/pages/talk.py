@@ -24,7 +24,7 @@ _NOT_FOUND = """<h1>Page not found</h1>
 <p>Check the value of <code>?app=</code> in the address. The operator of the server can turn on
 <code>playground</code> in the app's config of kind <code>apps</code>.</p>
 """
-_FOLDERS = frozenset({"talk", "inside", "vendor"})
+_FOLDERS = frozenset({"talk", "inside", "pronounce", "vendor"})
 
 
 class TalkQuery(Model):

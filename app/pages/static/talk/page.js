@@ -10,7 +10,7 @@ import { IconButton } from "./icons.js";
 import { Microphone } from "./microphone.js";
 import { Mouth } from "./mouth.js";
 import { Player } from "./player.js";
-import { Pronounce } from "./pronounce.js";
+import { Pronounce } from "../pronounce/pronounce.js";
 import { Settings } from "./settings.js";
 import { JsonEntry, Store } from "./storage.js";
 import { TabList } from "./tabs.js";
