@@ -46,7 +46,7 @@ def hear(made: Sequence[Recording]) -> list[Heard]:
         for name, recording in zip(names, made, strict=True):
             (Path(folder) / name).write_bytes(recording.pcm)
         (Path(folder) / "recordings.json").write_bytes(dumps(names))
-        done = subprocess.run(["node", _FOLDER / "hear.mjs", folder], check=True, capture_output=True)
+        done = subprocess.run(["node", _FOLDER / "hear.mjs", folder], check=True, stdout=subprocess.PIPE)
     lines = [loads(line) for line in done.stdout.splitlines() if line.startswith(b"{")]
     return [
         Heard(line["name"], line["version"], line["downloadBytes"], line["cpu"], line["heard"]) for line in lines

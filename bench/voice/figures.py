@@ -56,7 +56,7 @@ def _cells(heard: Heard, recordings: Sequence[Recording]) -> list[str]:
     in_time = [begin - BEGIN_MS for begin in begins if begin and 0 < begin - BEGIN_MS <= MISSED_MS]
     cut_off, endless, delays = ends(spoken)
     return [
-        f"{heard.name} {heard.version}",
+        f"{heard.name} {heard.version}".rstrip(),
         f"{heard.download_bytes / 1024:,.0f} KiB",
         f"{100 * heard.cpu:.1f}%",
         f"{sum(bool(changes) for changes in others)} of {len(others)}",

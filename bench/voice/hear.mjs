@@ -23,7 +23,7 @@ const downloadBytes = (base, names) =>
 const DETECTORS = [
   {
     name: "`parley-client/audio`: Silero v6 in 8 bits",
-    version: "of this repository",
+    version: "",
     downloadBytes: downloadBytes(client, ["silero.bin", "voice_detector.js", "layers.js", "spectrum.js"]),
     load: () => SileroVoiceDetector.load(arrayOf(readFileSync(new URL("silero.bin", client)))),
   },

@@ -27,6 +27,7 @@ ASKED = """() => {
         const stream = await open(constraints);
         const { echoCancellation, noiseSuppression, autoGainControl } = stream.getAudioTracks()[0].getSettings();
         window.asked = { ...constraints.audio };
+        window.track = stream.getAudioTracks()[0];
         window.granted = { echoCancellation, noiseSuppression, autoGainControl };
         return stream;
     };
@@ -41,15 +42,17 @@ LEVELS = """async () => {
 }"""
 
 
-@pytest.mark.parametrize("audio_format", ["mp3", "wav"])
+@pytest.mark.parametrize(("audio_format", "streams"), [("mp3", True), ("mp3", False), ("wav", True)])
 async def test_a_question_is_held_and_its_answer_heard(
-    talk: TalkPage, fixed_strategy, put, duration_recognition: str, audio_format: str
+    talk: TalkPage, fixed_strategy, put, duration_recognition: str, audio_format: str, *, streams: bool
 ) -> None:
     await put("speech", "voice", {"account": "local-audio", "model": "espeak", "audio_format": audio_format})
     strategy = await fixed_strategy(STORY, speech="voice", recognition=duration_recognition)
     flags = {"echoCancellation": False, "noiseSuppression": True, "autoGainControl": False}
     page = await open_client(talk, strategies=[strategy], microphone=flags)
     await page.evaluate(ASKED)
+    if not streams:
+        await page.evaluate("() => delete window.MediaSource")
     await page.evaluate("() => voice.hold()")
     await until(page, "voice.microphone.level > 0.1")
     await page.evaluate("() => seen.speechEnded")
@@ -64,6 +67,7 @@ async def test_a_question_is_held_and_its_answer_heard(
     assert SECONDS.fullmatch(heard)
     assert await page.evaluate("() => [asked, granted]") == [{"channelCount": 1, **flags}, flags]
     assert max(levels) > 0.2 > min(levels)
+    assert await page.evaluate("() => voice.player.heardMs") > 2_000
     assert await page.evaluate("() => shown.turns[0].text") == STORY
 
 
@@ -102,6 +106,23 @@ async def test_a_microphone_that_is_not_allowed_is_reported(visit: Visit, fixed_
     found = await shown(page)
     assert (found["errors"], found["states"]) == (["refused", "refused"], [])
     assert not await page.evaluate("() => voice.handsFree")
+
+
+async def test_the_microphone_closes_when_nobody_uses_it_and_a_lost_one_is_reported(
+    talk: TalkPage, fixed_strategy
+) -> None:
+    page = await open_client(talk, strategies=[await fixed_strategy(STORY)], microphone={"keepOpenMs": 1})
+    await page.evaluate(ASKED)
+    await page.evaluate("() => voice.startHandsFree()")
+    await page.evaluate("() => track.dispatchEvent(new Event('ended'))")  # as if it were unplugged
+    assert (await shown(page))["errors"] == ["lost"]
+    assert not await page.evaluate("() => voice.handsFree")
+    await page.evaluate("() => voice.startHandsFree()")
+    await until(page, "voice.microphone.level > 0")
+    assert await page.evaluate("() => [voice.handsFree, track.readyState]") == [True, "live"]
+    await page.evaluate("() => voice.stopHandsFree()")
+    await until(page, "track.readyState === 'ended'")
+    assert await page.evaluate("() => voice.microphone.level") == 0
 
 
 async def test_the_example_of_the_readme_listens_and_speaks(talk: TalkPage) -> None:

@@ -803,6 +803,9 @@ var Input = class {
   #source;
   #reading = null;
   #onFailure;
+  #onClosed = () => {
+  };
+  #closed = new Promise((resolve) => this.#onClosed = resolve);
   #ended = false;
   #failure = null;
   /** `onFailure` is called with the error that the source has thrown. */
@@ -816,7 +819,7 @@ var Input = class {
       if (this.#failure) throw this.#failure.error;
       if (this.#ended) return null;
       this.#reading ??= this.#read().finally(() => this.#reading = null);
-      await this.#reading;
+      await Promise.race([this.#reading, this.#closed]);
     }
     return this.#pieces[position];
   }
@@ -824,6 +827,7 @@ var Input = class {
   close() {
     if (this.#ended) return;
     this.#ended = true;
+    this.#onClosed();
     void Promise.resolve(this.#source.return?.()).catch(() => {
     });
   }
@@ -1365,6 +1369,9 @@ var Turn = class {
   }
   #apply(event) {
     switch (event.name) {
+      case "end_of_speech":
+        this.#input.close();
+        break;
       case "user_input":
         this.userInput = event.content;
         break;
@@ -1389,6 +1396,7 @@ function parametersOf(options) {
     ...options.conversationId && { conversation_id: options.conversationId },
     ...options.voice !== void 0 && { voice: options.voice },
     ...options.sttPrompt !== void 0 && { stt_prompt: options.sttPrompt },
+    ...options.turnDetection !== void 0 && { turn_detection: options.turnDetection },
     ...options.params !== void 0 && { params: options.params }
   };
 }

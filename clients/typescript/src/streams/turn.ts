@@ -1,6 +1,6 @@
 // One turn of a conversation: the user's input goes out, and the answer comes in as events.
 
-import type { ConversationEnd } from "../api.js";
+import type { ConversationEnd, TurnDetection } from "../api.js";
 import { randomId } from "../crypto/encodings.js";
 import type { ApiRequest, Caller } from "../http/transport.js";
 import { cancelStream } from "./cancel.js";
@@ -31,6 +31,11 @@ export interface ConverseOptions extends ReadOptions {
   conversationId?: string | null;
   voice?: string;
   sttPrompt?: string;
+  /**
+   * With PCM or WAV as `audio`: the server hears when the user has finished speaking, sends `end_of_speech` and answers.
+   * No more is read from `audio` then.
+   */
+  turnDetection?: TurnDetection;
   /** Values for the system prompt's template. */
   params?: Record<string, unknown>;
   /** By default, each turn has a new key. The same key and options get the same answer, which is made once. */
@@ -144,6 +149,9 @@ export class Turn implements AsyncIterable<ConversationEvent> {
 
   #apply(event: ConversationEvent): void {
     switch (event.name) {
+      case "end_of_speech":
+        this.#input.close();
+        break;
       case "user_input":
         this.userInput = event.content;
         break;
@@ -169,6 +177,7 @@ function parametersOf(options: ConverseOptions): Record<string, unknown> {
     ...(options.conversationId && { conversation_id: options.conversationId }),
     ...(options.voice !== undefined && { voice: options.voice }),
     ...(options.sttPrompt !== undefined && { stt_prompt: options.sttPrompt }),
+    ...(options.turnDetection !== undefined && { turn_detection: options.turnDetection }),
     ...(options.params !== undefined && { params: options.params }),
   };
 }
