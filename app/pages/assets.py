@@ -18,6 +18,7 @@ DOCS_LINK = 'href="/docs"'
 """The line of a page with this text links to the API reference."""
 
 _TYPES = {
+    ".bin": "application/octet-stream",
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -64,7 +65,7 @@ _SHARED = {"theme.css": VARIABLES, "parts.css": PARTS, "bar.css": BAR, "logo.svg
 """The styles and the icon of all pages."""
 _BAR = b"<!-- bar -->"
 """The place of a page that gets the links of its bar."""
-_FILE = re.compile(r"([a-z]+)/[a-z0-9_-]+\.(?:css|js|wasm)", re.ASCII)
+_FILE = re.compile(r"([a-z]+)/[a-z0-9_-]+\.(?:bin|css|js|wasm)", re.ASCII)
 
 
 def is_part(name: str, folders: frozenset[str]) -> bool:

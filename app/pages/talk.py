@@ -15,17 +15,15 @@ from app.playground import playground_shown
 from streams.wire.model import Model
 
 _POLICY = (
-    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data:; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_DEVELOPMENT_LINK = 'href="/dev/'
-_CONSOLE_LINK = 'href="/console"'
 _NOT_FOUND = """<h1>Page not found</h1>
 <p>Either this server has no such app, or the app has no talk page.</p>
 <p>Check the value of <code>?app=</code> in the address. The operator of the server can turn on
 <code>playground</code> in the app's config of kind <code>apps</code>.</p>
 """
-_FOLDERS = frozenset({"shared", "talk", "vendor"})
+_FOLDERS = frozenset({"client", "inside", "pronounce", "shared", "talk", "vendor"})
 
 
 class TalkQuery(Model):
@@ -47,14 +45,7 @@ async def talk_page(call: Call, query: Query[TalkQuery]) -> web.Response:
         if "text/html" not in call.request.headers.get("Accept", ""):
             raise PathNotFound(call.request.path)
         return _not_found_page(call)
-    settings = call.services.settings
-    links = {
-        DOCS_LINK: settings.shows_docs,
-        _DEVELOPMENT_LINK: settings.development,
-        _CONSOLE_LINK: settings.development
-        and settings.shows_console,  # Users of an app need not know its address.
-    }
-    hidden = tuple(link for link, shown in links.items() if not shown)
+    hidden = () if call.services.settings.shows_docs else (DOCS_LINK,)
     page = static_page("talk/index.html", without=hidden, bar=bar_links(call.services, TALK))
     return await page.response(call.request, policy=_POLICY)
 
