@@ -21,7 +21,8 @@ h1 { text-wrap: balance; }
 .list form label { flex: 1; min-width: 0; }
 .list form :is(button, input) { height: 2.75rem; }
 .card:has(.page-bar) { padding: 0; grid-template-rows: auto 1fr; align-content: stretch; justify-items: stretch; }
-.page-bar + main { place-self: center; width: calc(100% - 2rem); margin: 1rem; }
+.card .page-bar { margin: 0; gap: var(--space-4); font-size: var(--size-m); font-weight: 400; }
+.card .page-bar + main { place-self: center; width: calc(100% - 2rem); margin: 1rem; }
 .check { display: flex; align-items: center; gap: .75rem; min-height: 2.75rem; font-weight: 400; }
 article { border: 1px solid var(--line); border-radius: var(--card-radius); background: var(--card);
   padding: 1rem; margin: .75rem 0; }
