@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from html import escape
 from http import HTTPStatus
 from typing import Literal
+from urllib.parse import quote
 
 from aiohttp import web
 from yarl import URL
 
-from streams.wire.page_style import BAR, PARTS, VARIABLES
+from streams.wire.page_style import BAR, ICON_URL, PARTS, VARIABLES
 
 _STYLE = """
 h1 { text-wrap: balance; }
@@ -29,7 +30,7 @@ article { border: 1px solid var(--line); border-radius: var(--card-radius); back
 article p { margin: 0; font-size: var(--size-s); color: var(--quiet); }
 pre { white-space: pre-wrap; font: var(--size-s)/1.5 var(--mono); margin: .75rem 0; }
 iframe { width: 100%; height: 24rem; margin-top: .5rem; border: 1px solid var(--line);
-  border-radius: var(--radius); background: #fff; }
+  border-radius: var(--radius); background: var(--paper); }
 """
 _SCRIPTS = "script-src 'self'; connect-src 'self'; "
 _MAX_MEDIA_TYPES = 30
@@ -68,6 +69,8 @@ class Html:
     """The colour of its buttons, as `#rrggbb`."""
     bar: str = ""
     """The bar above it, as HTML."""
+    app: str = ""
+    """The name of the app whose page it is. It is shown above the body, and its initial is the icon."""
     layout: Literal["card", "list"] = "card"
     """Whether it shows one card, or a list of articles below a header."""
     parts: Sequence[str] = ()
@@ -98,6 +101,8 @@ class Html:
         )
         text = _PAGE.format(
             title=escape(self.title),
+            icon=_initial_icon(self.app, color) if self.app else ICON_URL,
+            header=_HEADER.format(initial=_initial(self.app), name=escape(self.app)) if self.app else "",
             bar=self.bar,
             body=self.body,
             language=escape(self.language),
@@ -120,6 +125,14 @@ def _part(path: str) -> str:
     return f'\n<script type="module" src="{path}"></script>'
 
 
+def _initial(name: str) -> str:
+    return escape(name[0].upper())
+
+
+def _initial_icon(name: str, color: str) -> str:
+    return f"data:image/svg+xml,{quote(_ICON.format(color=color, on_color=text_on(color), initial=_initial(name)))}"
+
+
 def _source(url: str) -> str:
     """Return what a content security policy calls the origin of a URL; empty if there is no URL.
 
@@ -132,6 +145,11 @@ def _source(url: str) -> str:
     return f"{origin.scheme}:" if ":" in (origin.host or "") else str(origin)
 
 
+_ICON = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><rect width="24" height="24" rx="6" \
+fill="{color}"/><text x="12" y="17.5" text-anchor="middle" font-family="sans-serif" font-weight="600" \
+font-size="15" fill="{on_color}">{initial}</text></svg>"""
+_HEADER = """<header><span aria-hidden="true">{initial}</span>{name}</header>
+"""
 _PAGE = """<!doctype html>
 <html lang="{language}">
 <head>
@@ -139,12 +157,12 @@ _PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
 <title>{title}</title>
-<link rel="icon" href="data:,">
+<link rel="icon" href="{icon}">
 <style>{style}</style>{parts}
 </head>
 <body class="{layout}">{bar}
 <main>
-{body}
+{header}{body}
 </main>
 </body>
 </html>

@@ -68,6 +68,11 @@ async def talk_part(call: Call, path: Path[PartPath]) -> web.Response:
     return await static_page(part).response(call.request, policy=_POLICY)
 
 
+async def icon(call: Call) -> web.Response:
+    """Read the icon of all pages, for which browsers also ask when they show JSON."""
+    return await static_page("logo.svg").response(call.request, policy=_POLICY)
+
+
 def _not_found_page(call: Call) -> web.Response:
     """Return the 404 page for browsers. It does not reveal whether the app exists."""
     talk = '<a href="/">Talk</a>' if playground_shown(call.services, DEFAULT_APP) else ""
@@ -78,5 +83,6 @@ def _not_found_page(call: Call) -> web.Response:
 
 TALK_ROUTES = [
     page_row("/", talk_page, "text/html", errors=(PathNotFound,)),
+    page_row("/favicon.ico", icon, "image/svg+xml"),
     page_row("/static/{part:.+}", talk_part, "*/*", errors=(PathNotFound,)),
 ]

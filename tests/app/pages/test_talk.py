@@ -119,7 +119,7 @@ async def test_the_page_links_to_what_is_served(server: Server, *, links: bool, 
 
 
 async def test_a_part_that_has_not_changed_is_not_sent_again(server: Server) -> None:
-    for path in ("/", "/static/talk/page.js", "/static/vendor/pico.css"):
+    for path in ("/", "/static/talk/page.js", "/static/vendor/preact.js"):
         async with server.http.get(server.url + path) as response:
             tag = response.headers["ETag"]
         assert await get(server, path, **{"If-None-Match": tag}) == (304, b"")
@@ -157,7 +157,7 @@ def test_files_of_third_parties_equal_those_of_their_packages(reported) -> None:
 def test_files_of_third_parties_name_their_origin() -> None:
     kept = {path.stem for path in (STATIC / "vendor").iterdir() if path.suffix in {".js", ".css", ".wasm"}}
     assert kept == {path.stem for path in VENDORED}
-    assert {"preact", "eventsource-parser", "pico"} <= kept
+    assert {"preact", "eventsource-parser"} <= kept
 
 
 @IN_PRODUCTION

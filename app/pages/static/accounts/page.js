@@ -41,7 +41,7 @@ function App() {
 
   return html`
     <${Bar} />
-    <main class="container">
+    <main>
       <h1 class="unseen">Accounts</h1>
       ${problem && html`<div class="alert" role="alert"><p><strong>Nobody can sign in at third parties.</strong> ${problem}</p></div>`}
       <div class="columns">

@@ -40,7 +40,7 @@ function App() {
   }, [ready]);
   return html`
     <${Bar} />
-    <main class="container">
+    <main>
       <h1 class="unseen">Engagement</h1>
       ${ready === false && html`<div class="alert" role="alert"><p><strong>Nobody could be logged in.</strong> The requests below say why.</p></div>`}
       <div class="panels">

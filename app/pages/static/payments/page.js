@@ -28,7 +28,7 @@ function App() {
   }, [problem]);
   return html`
     <${Bar}>${purchases.cardPage && html`<a href=${purchases.cardPage}>Card payments</a>`}<//>
-    <main class="container">
+    <main>
       <h1 class="unseen">Payments</h1>
       ${problem && html`<div class="alert" role="alert"><p><strong>Nothing can be bought.</strong> ${problem}</p></div>`}
       <div class="columns">
