@@ -12,6 +12,7 @@ _PAGES = {
     "/dev/payments": "Payments",
     "/dev/engagement": "Engagement",
     "/dev/mail": "Emails",
+    "/dev/sms": "SMS",
     REFERENCE: "API reference",
     CONSOLE: "Console",
 }
