@@ -49,8 +49,8 @@ def inbox_page(
     if items and detail:
         listed = f'<div class="columns">{listed}\n{detail}</div>'
     form = (
-        f'<form><label>{search.label}<input name="to" type="{search.type}" '
-        f'value="{escape(search.value)}"></label><button class="quiet">Show</button></form>'
+        f'<form><input name="to" type="{search.type}" aria-label="{search.label}" placeholder="{search.label}" '
+        f'value="{escape(search.value)}"><button class="quiet">Show</button></form>'
     )
     return Html(
         title,

@@ -59,7 +59,7 @@ def _item(message: KeptMessage) -> str:
     code = ""
     if message.code:
         code = (
-            f'<p class="code">{escape(message.code)}'
+            f'<p class="code"><span>{escape(message.code)}</span>'
             f'<button type="button" class="quiet" data-copy="{escape(message.code)}" hidden>Copy</button></p>'
         )
     return (

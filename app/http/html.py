@@ -22,6 +22,7 @@ h1 { text-wrap: balance; }
 .list form label { flex: 1; min-width: 0; }
 .list form :is(button, input) { height: 2.75rem; }
 .card:has(.page-bar) { padding: 0; grid-template-rows: auto 1fr; align-content: stretch; justify-items: stretch; }
+.card .page-bar { margin: 0; gap: var(--space-4); font-size: var(--size-m); font-weight: 400; }
 .card .page-bar + main { place-self: center; width: calc(100% - 2rem); margin: 1rem; }
 .check { display: flex; align-items: center; gap: .75rem; min-height: 2.75rem; font-weight: 400; }
 article { border: 1px solid var(--line); border-radius: var(--card-radius); background: var(--card);
@@ -118,18 +119,18 @@ class Html:
         return web.Response(text=text, status=status, headers=headers, content_type="text/html")
 
 
+def _part(path: str) -> str:
+    if path.endswith(".css"):
+        return f'\n<link rel="stylesheet" href="{path}">'
+    return f'\n<script type="module" src="{path}"></script>'
+
+
 def _initial(name: str) -> str:
     return escape(name[0].upper())
 
 
 def _initial_icon(name: str, color: str) -> str:
     return f"data:image/svg+xml,{quote(_ICON.format(color=color, on_color=text_on(color), initial=_initial(name)))}"
-
-
-def _part(path: str) -> str:
-    if path.endswith(".css"):
-        return f'\n<link rel="stylesheet" href="{path}">'
-    return f'\n<script type="module" src="{path}"></script>'
 
 
 def _source(url: str) -> str:

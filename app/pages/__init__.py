@@ -8,9 +8,9 @@ and `static/` the static files, and `rows.py` the rows of all pages.
 No page has a build step. `static/client/` is the TypeScript client as one module, which `make clients` writes.
 `static/talk/` contains ES modules that a browser loads unchanged, with Preact and htm in
 one vendored file. `static/vendor/` holds each vendored file with its licence, version and digest. The talk page is
-a client like any other: `talk.js` is the conversation, `stream.js` reads one stream and resumes it, `player.js`
-plays the audio. `voice_detection.js` finds pauses of the user with WebRTC's voice detection (`fvad`), which is
-WebAssembly: the content security policy of this page allows that, but not `eval`.
+a client like any other, and uses the TypeScript client: `static/client/` is one module of it, which `make clients`
+builds. `talk.js` is the conversation, `voice.js` what is recorded, and `turn.js` one turn as the page shows it, which
+reports to `static/inside/record.js` what the panel "Look inside" shows.
 
 The page at `/dev/accounts` is built in the same way (`static/accounts/`). `platforms.js` lists the flows,
 `accounts.js` holds the state of the page and its calls, `exchanges.js` the requests and their `curl` lines. The
@@ -31,4 +31,8 @@ and `bar.css`. The developer pages share the styles of `static/accounts/style.cs
 All pages for developers and operators begin with one bar (`app/page_bar.py`). The server writes its links into
 the page, because it knows which pages it has. `static/shared/bar.js` shows them on pages with scripts, beside the
 tools of the page.
+
+The inboxes at `/dev/mail` and `/dev/sms` are pages for one request (`app/dev/inbox_page.py`), so that they work
+without scripts. `static/inbox/live.js` asks for the page again and changes only what differs, and copies codes.
+`app/error_pages.py` is the page that a browser gets where there is none.
 """

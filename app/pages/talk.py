@@ -15,7 +15,7 @@ from app.playground import playground_shown
 from streams.wire.model import Model
 
 _POLICY = (
-    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data:; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _NOT_FOUND = """<h1>Page not found</h1>
@@ -23,7 +23,7 @@ _NOT_FOUND = """<h1>Page not found</h1>
 <p>Check the value of <code>?app=</code> in the address. The operator of the server can turn on
 <code>playground</code> in the app's config of kind <code>apps</code>.</p>
 """
-_FOLDERS = frozenset({"client", "inside", "shared", "talk", "vendor"})
+_FOLDERS = frozenset({"client", "inside", "pronounce", "shared", "talk", "vendor"})
 
 
 class TalkQuery(Model):

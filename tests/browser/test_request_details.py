@@ -1,7 +1,6 @@
-"""The panel "Look inside": what happened in a turn, why parts of it failed, its events, and the code of its request."""
+"""The panel "Look inside": what happened in a turn, why parts of it failed, its events, and its code."""
 
 import asyncio
-import os
 import re
 import shutil
 import sys
@@ -21,6 +20,7 @@ from tests.peers.sse_client import named
 
 __all__ = ["built"]
 
+NODE = shutil.which("node") or "node"
 CLIPBOARD = ["microphone", "clipboard-read", "clipboard-write"]
 SAID = "It's 5 o'clock, \"they\" say: $HOME `ls` \\n é 🎈"
 PARAGRAPHS = [f"Paragraph {number}.\n\n" for number in range(110)]
@@ -60,7 +60,7 @@ async def output(*command: str | Path, **environment: str) -> bytes:
     """Run a command. Return what it prints."""
     process = await asyncio.create_subprocess_exec(
         *command,
-        env={"PATH": os.environ["PATH"], **environment},
+        env={"PATH": "/usr/bin:/bin", **environment},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
@@ -117,8 +117,8 @@ async def test_the_stages_and_the_usage_are_those_of_the_server(visit: Visit, pu
     await talk.open("a-priced")
     details = await talk.open_details()
     await expect(details).to_contain_text("See what happens in a turn")
-    await check_accessibility(talk.page)
     await keep_picture(talk.page, f"inside-empty-{screen}")
+    await check_accessibility(talk.page)
     await talk.close_details()
     await talk.say("Hello")
     await talk.answered()
@@ -139,8 +139,8 @@ async def test_the_stages_and_the_usage_are_those_of_the_server(visit: Visit, pu
     await expect(usage).to_contain_text(f"{cost:.4g}")
     console = details.get_by_role("link", name="Usage and cost of each attempt")
     await expect(console).to_have_attribute("href", re.compile(rf"/console#/streams/default/{talk.streams[-1]}$"))
-    await check_accessibility(talk.page)
     await keep_picture(talk.page, f"inside-{screen}")
+    await check_accessibility(talk.page)
 
 
 async def test_a_failed_attempt_shows_its_reason_without_a_click(talk: TalkPage, put, account) -> None:
@@ -150,7 +150,9 @@ async def test_a_failed_attempt_shows_its_reason_without_a_click(talk: TalkPage,
     await talk.say("Is anybody there?")
     await talk.answered("failed")
     reason = talk.details.get_by_role("list", name="Attempts").get_by_role("listitem")
-    await expect(reason).to_contain_text(re.compile(r"a-broken.*failed \d+ ms.*The vendor had an internal error.*answered 503", re.DOTALL))
+    await expect(reason).to_contain_text(
+        re.compile(r"a-broken.*failed \d+ ms.*The vendor had an internal error.*answered 503", re.DOTALL)
+    )
     config = reason.get_by_role("link", name="Open its config in the console")
     await expect(config).to_have_attribute("href", re.compile("/console#/configs/default/conversation/a-broken$"))
     await expect(spans(talk).last).to_contain_text("a-broken failed")
@@ -231,7 +233,7 @@ async def test_the_copied_typescript_program_repeats_the_request(visit: Visit, b
     (tmp_path / "node_modules/parley-client").symlink_to(CLIENT)
     program = tmp_path / "program.mjs"
     program.write_text(await code(talk, "TypeScript"))
-    assert (await output("node", program, SESSION=talk.token)).decode() == "".join(answer)
+    assert (await output(NODE, program, SESSION=talk.token)).decode() == "".join(answer)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")

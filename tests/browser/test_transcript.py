@@ -41,7 +41,7 @@ async def test_a_reader_of_earlier_messages_is_not_disturbed(
     log = log_of(talk)
     assert await log.evaluate(_FROM_END) == 0
     await log.evaluate("(log) => (log.scrollTop = 40)")
-    await talk.button("New messages").wait_for(state="hidden")
+    await expect(talk.button("New messages")).to_have_count(0)
     controlled_vendor.send("another one.\n\n", "And another.")
     await expect(talk.answer).to_contain_text("And another.")
     assert await log.evaluate("(log) => log.scrollTop") == 40

@@ -103,10 +103,10 @@ def _heading(subject: str, paragraphs: Sequence[str]) -> tuple[str, Sequence[str
 
 
 def _blocks(
-    paragraphs: Iterable[str], button: str, *, labels: Mapping[str, str], color: str, fallback: str
+    paragraphs: Sequence[str], button: str, *, labels: Mapping[str, str], color: str, fallback: str
 ) -> Iterable[str]:
     """Yield the HTML of each paragraph. The link `button` is the button, others are links in the text."""
-    for text in paragraphs:
+    for text, following in zip(paragraphs, [*paragraphs[1:], ""], strict=True):
         match text:
             case "{{.Code}}":
                 yield _code()
@@ -119,11 +119,18 @@ def _blocks(
             case _ if text in labels:
                 yield _paragraph(_anchor(text, escape(labels[text])))
             case _:
-                yield _paragraph(escape(text))
+                yield _paragraph(escape(text), is_apart=following in labels and following != button)
 
 
-def _paragraph(html: str, *, kind: str = "text", size: str = "16px/24px", after: str = "16px") -> str:
-    return f'<p class="{kind}" style="margin:0 0 {after};color:{_LIGHT[kind]};font:400 {size} {_FONT}">{html}</p>'
+def _paragraph(
+    html: str, *, kind: str = "text", size: str = "16px/24px", after: str = "16px", is_apart: bool = False
+) -> str:
+    """Return a paragraph, whose colour is that of `kind`. `is_apart`: below a line, since another topic begins."""
+    look = f"margin:0 0 {after};color:{_LIGHT[kind]};font:400 {size} {_FONT}"
+    if is_apart:
+        kind = f"{kind} line"
+        look += f";margin-top:24px;padding-top:20px;border-top:1px solid {_LIGHT['line']}"
+    return f'<p class="{kind}" style="{look}">{html}</p>'
 
 
 def _anchor(url: str, html: str) -> str:

@@ -61,7 +61,7 @@ async def test_the_page_may_only_load_from_and_connect_to_this_server(server: Se
         page = await response.text()
     assert policy == {
         "default-src": "'none'",
-        "script-src": "'self' 'wasm-unsafe-eval'",
+        "script-src": "'self'",
         "style-src": "'self'",
         "img-src": "'self' data:",
         "media-src": "'self' blob:",

@@ -1,12 +1,13 @@
 // One row for what one says to the server: the state of the conversation, typing, hands-free, the microphone, and one
 // button that sends or, while there is an answer, interrupts it.
 
-import { html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { HoldButton } from "./hold_button.js";
 import { Icon } from "./icons.js";
 import { Orb } from "./orb.js";
 
 const MAX_TEXT_PX = 160;
+const HAS_KEYS = matchMedia("(hover: hover)"); // On a phone, the focus would open the keyboard of the screen.
 const STATUS = {
   idle: "Ready",
   opening: "Opening the microphone",
@@ -84,6 +85,9 @@ function hint(choices, handsFree) {
 
 function Typing({ text, placeholder, onText, onSend }) {
   const field = useRef(null);
+  useEffect(() => {
+    if (HAS_KEYS.matches) field.current.focus({ preventScroll: true });
+  }, []);
   useLayoutEffect(() => {
     field.current.style.height = "auto";
     field.current.style.height = `${Math.min(field.current.scrollHeight, MAX_TEXT_PX)}px`;
@@ -114,12 +118,18 @@ function SendOrStop({ stops, enabled, onStop }) {
     event.preventDefault();
     if (event.detail < 2) onStop();
   };
+  useEffect(() => {
+    if (!stops) return undefined;
+    const onKeyDown = (event) => event.key === "Escape" && onStop();
+    addEventListener("keydown", onKeyDown);
+    return () => removeEventListener("keydown", onKeyDown);
+  }, [stops]);
   const name = stops ? "Interrupt" : "Send";
   return html`<button
     type="submit"
     class=${stops ? "round stop" : "round send"}
     aria-label=${name}
-    title=${name}
+    title=${stops ? "Interrupt (Esc)" : name}
     aria-disabled=${stops || enabled ? null : "true"}
     onClick=${onClick}
   >

@@ -2,6 +2,7 @@
 
 import { Microphone, Player } from "../client/parley-client.js";
 import { Inside } from "../inside/panel.js";
+import { Pronounce } from "../pronounce/pronounce.js";
 import { Bar } from "../shared/bar.js";
 import { html, render, useEffect, useReducer, useState } from "../vendor/preact.js";
 import { LOCAL_STRATEGY, effectiveChoices } from "./choices.js";
@@ -9,7 +10,6 @@ import { Composer } from "./composer.js";
 import { Alert } from "./errors.js";
 import { Experiments } from "./experiments.js";
 import { IconButton } from "./icons.js";
-import { Pronounce } from "./pronounce.js";
 import { Settings } from "./settings.js";
 import { JsonEntry, Store } from "./storage.js";
 import { TabList } from "./tabs.js";
@@ -93,6 +93,10 @@ function App() {
     setInspected(turn.details.key);
     showInside(true);
   };
+  const show = (tab) => {
+    if (talk.voice.handsFree) talk.toggleHandsFree(); // What is read aloud is no question.
+    setShown(tab);
+  };
   const toggleHandsFree = async () => {
     await talk.toggleHandsFree();
     choose({ handsFree: talk.voice.handsFree });
@@ -106,7 +110,7 @@ function App() {
   };
   return html`
     <${Bar}>
-      ${offers && html`<${TabList} tabs=${TABS} shown=${shown} onShow=${setShown} />`}
+      ${offers && html`<${TabList} tabs=${TABS} shown=${shown} onShow=${show} />`}
       ${offers &&
       talking &&
       html`
