@@ -119,7 +119,7 @@ function SendOrStop({ stops, enabled, onStop }) {
   };
   useEffect(() => {
     if (!stops) return undefined;
-    const onKeyDown = (event) => event.key === "Escape" && onStop();
+    const onKeyDown = ({ key, target }) => key === "Escape" && !target.closest?.("aside, dialog") && onStop();
     addEventListener("keydown", onKeyDown);
     return () => removeEventListener("keydown", onKeyDown);
   }, [stops]);
