@@ -15,10 +15,16 @@ from tests.browser.chromium import running_chromium
 from tests.browser.client_page import open_client, open_example, shown, until
 from tests.browser.conftest import Visit
 from tests.browser.talk_page import TalkPage
-from tests.browser.test_spoken_answers import HEARD_MS, LONG_STORY, STORY
 from tests.clients.typescript.conftest import CLIENT
 from tests.running.servers import Server
 
+STORY = """\
+The train left before the sun rose.
+
+A dog ran beside it for a while."""
+LONG_STORY = "\n\n".join([STORY] * 8)
+"""It takes half a minute, so that a busy machine does not play it to its end before the user interrupts it."""
+HEARD_MS = 1_500
 PAUSE_S = 3
 SECONDS = re.compile(r"[0-9]\.\d seconds")
 ASKED = """() => {
