@@ -12,6 +12,7 @@ _PAGES = {
     "/dev/payments": "Payments",
     "/dev/engagement": "Engagement",
     "/dev/mail": "Emails",
+    "/dev/sms": "SMS",
     REFERENCE: "API reference",
     CONSOLE: "Console",
 }
@@ -39,7 +40,7 @@ def bar_links(services: Services, current: str) -> str:
     return (
         f'<a class="page-name" href="{next(iter(pages))}">{LOGO}Parley</a>'
         f'<button class="page-menu" type="button" popovertarget="pages">{_PAGES.get(current, "Pages")}</button>'
-        f'<nav id="pages" popover aria-label="Pages">{links}</nav>'
+        f'<nav id="pages" popover aria-label="Parley">{links}</nav>'
     )
 
 

@@ -1,7 +1,9 @@
-"""Small HTML pages that are rendered per request. They contain no scripts and load nothing."""
+"""Small HTML pages that are rendered per request. Without `parts`, they contain no scripts and load nothing."""
 
 import hashlib
+import re
 from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from http import HTTPStatus
@@ -20,6 +22,7 @@ h1 { text-wrap: balance; }
 .list form label { flex: 1; min-width: 0; }
 .list form :is(button, input) { height: 2.75rem; }
 .card:has(.page-bar) { padding: 0; grid-template-rows: auto 1fr; align-content: stretch; justify-items: stretch; }
+.card .page-bar { margin: 0; gap: var(--space-4); font-size: var(--size-m); font-weight: 400; }
 .card .page-bar + main { place-self: center; width: calc(100% - 2rem); margin: 1rem; }
 .check { display: flex; align-items: center; gap: .75rem; min-height: 2.75rem; font-weight: 400; }
 article { border: 1px solid var(--line); border-radius: var(--card-radius); background: var(--card);
@@ -29,6 +32,11 @@ pre { white-space: pre-wrap; font: var(--size-s)/1.5 var(--mono); margin: .75rem
 iframe { width: 100%; height: 24rem; margin-top: .5rem; border: 1px solid var(--line);
   border-radius: var(--radius); background: var(--paper); }
 """
+_SCRIPTS = "script-src 'self'; connect-src 'self'; "
+_MAX_MEDIA_TYPES = 30
+_OF_CALLS = ("x-service-", "authorization")
+"""The beginnings of headers by which a call of the interface names its app, session or token."""
+_WEIGHT = re.compile(r"[01](\.\d{0,3})?", re.ASCII)
 _DEFAULT_COLOR = "#0172ad"
 _MIN_CONTRAST = 4.5
 """The contrast that text must have with its background, by WCAG 2.2."""
@@ -65,6 +73,8 @@ class Html:
     """The name of the app whose page it is. It is shown above the body, and its initial is the icon."""
     layout: Literal["card", "list"] = "card"
     """Whether it shows one card, or a list of articles below a header."""
+    parts: Sequence[str] = ()
+    """Paths of style sheets and modules of this server that it loads."""
     frames: bool = False
     """Whether it shows documents in frames."""
     images_from: str = ""
@@ -80,11 +90,14 @@ class Html:
         allowed = f"'sha256-{b64encode(hashlib.sha256(style.encode()).digest()).decode()}'"
         if self.frames:  # The documents in them are shown with their own styles.
             allowed = "'unsafe-inline'"
+        if self.parts:
+            allowed += " 'self'"
         images = f"data: {self.images_from}".strip()
         forms = f"'self' {_source(self.forms_lead_to)}".strip()
+        scripts = _SCRIPTS if self.parts else ""
         policy = (
-            f"default-src 'none'; style-src {allowed}; img-src {images}; form-action {forms}; base-uri 'none'; "
-            "frame-ancestors 'none'"
+            f"default-src 'none'; {scripts}style-src {allowed}; img-src {images}; form-action {forms}; "
+            "base-uri 'none'; frame-ancestors 'none'"
         )
         text = _PAGE.format(
             title=escape(self.title),
@@ -95,6 +108,7 @@ class Html:
             language=escape(self.language),
             layout=self.layout,
             style=style,
+            parts="".join(map(_part, self.parts)),
         )
         headers = {
             "Content-Security-Policy": policy,
@@ -103,6 +117,12 @@ class Html:
             "X-Content-Type-Options": "nosniff",
         }
         return web.Response(text=text, status=status, headers=headers, content_type="text/html")
+
+
+def _part(path: str) -> str:
+    if path.endswith(".css"):
+        return f'\n<link rel="stylesheet" href="{path}">'
+    return f'\n<script type="module" src="{path}"></script>'
 
 
 def _initial(name: str) -> str:
@@ -138,7 +158,7 @@ _PAGE = """<!doctype html>
 <meta name="robots" content="noindex">
 <title>{title}</title>
 <link rel="icon" href="{icon}">
-<style>{style}</style>
+<style>{style}</style>{parts}
 </head>
 <body class="{layout}">{bar}
 <main>
@@ -152,3 +172,28 @@ _PAGE = """<!doctype html>
 def wants_html(request: web.Request) -> bool:
     """Return whether the caller is a browser that shows the response."""
     return "text/html" in ",".join(request.headers.getall("Accept", [])).lower()
+
+
+def prefers_html(request: web.Request) -> bool:
+    """Return whether a request is that of a browser which opens an address.
+
+    Such requests name `text/html`, and rank it above JSON. Calls of the interface never do, because some libraries
+    name `text/html` by default.
+    """
+    if any(name.lower().startswith(_OF_CALLS) for name in request.headers):
+        return False
+    weights = _weights(",".join(request.headers.getall("Accept", [])))
+    html, json = weights.get("text/html", 0.0), weights.get("application/json")
+    if json is not None:
+        return html > json
+    return html > 0 and html >= max(weights.get("application/*", 0.0), weights.get("*/*", 0.0))
+
+
+def _weights(accepted: str) -> dict[str, float]:
+    """Return the media types of a header `Accept` with their weights (RFC 9110 §12.5.1)."""
+    weights = {}
+    for part in accepted.lower().split(",")[:_MAX_MEDIA_TYPES]:
+        media_type, *parameters = (text.strip() for text in part.split(";"))
+        q = next((text[2:] for text in parameters if text.startswith("q=")), "1")
+        weights[media_type] = float(q) if _WEIGHT.fullmatch(q) else 0.0
+    return weights

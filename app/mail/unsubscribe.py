@@ -59,6 +59,12 @@ async def unsubscribe(call: Call, query: Query[UnsubscribeQuery]) -> web.Respons
     return _page(call.services, named, "You are unsubscribed", text)
 
 
+def error_page(_request: web.Request, status: int) -> web.Response:
+    """Return the page of a link that cannot be used. It does not say why."""
+    title, text = "This link does not work", "Open the link in the email again, or write to whoever sent it."
+    return Html(title, f"<h1>{title}</h1>\n<p>{text}</p>").response(status=status)
+
+
 def _page(services: Services, named: Subscription, title: str, body: str) -> web.Response:
     configs = services.configs
     app = configs.singleton(APPS, named.app_id).title or named.app_id

@@ -31,4 +31,8 @@ and `bar.css`. The developer pages share the styles of `static/accounts/style.cs
 All pages for developers and operators begin with one bar (`app/page_bar.py`). The server writes its links into
 the page, because it knows which pages it has. `static/shared/bar.js` shows them on pages with scripts, beside the
 tools of the page.
+
+The inboxes at `/dev/mail` and `/dev/sms` are pages for one request (`app/dev/inbox_page.py`), so that they work
+without scripts. `static/inbox/live.js` asks for the page again and changes only what differs, and copies codes.
+`app/error_pages.py` is the page that a browser gets where there is none.
 """

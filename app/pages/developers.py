@@ -14,7 +14,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:{pictures}; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_FOLDERS = frozenset({"accounts", "client", "engagement", "payments", "shared", "talk", "vendor"})
+_FOLDERS = frozenset({"accounts", "client", "engagement", "inbox", "payments", "shared", "talk", "vendor"})
 
 
 class DeveloperPartPath(Model):
