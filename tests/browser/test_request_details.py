@@ -28,6 +28,16 @@ SCREENS = {
     "desktop-light": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "light"},
     "phone-dark": {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark", "has_touch": True},
 }
+SPANS = """async (given) => {
+    const { axisOf, spansOf } = await import("/static/inside/spans.js");
+    const { TurnRecord } = await import("/static/inside/record.js");
+    const record = new TurnRecord({ method: "POST", url: "/", parameters: { type: "audio" } });
+    record.connected("a", 0);
+    record.received({ id: 1, name: "end", content: given });
+    const spans = spansOf(record);
+    return [spans.map(({ title, from, to }) => [title, from, to]), axisOf(spans)];
+}"""
+"""Returns the spans of a spoken turn whose event `end` is given, and the axis."""
 
 
 def spans(talk: TalkPage) -> Locator:
@@ -177,6 +187,32 @@ async def test_a_disconnect_is_a_gap_in_the_timeline(
     await expect(rows(talk).nth(read)).to_contain_text(f"Resumed after event {read}.")
 
 
+async def test_failed_attempts_follow_each_other_unless_they_overlapped(talk: TalkPage) -> None:
+    await talk.open()
+    latency = {
+        "admission": 2,
+        "input": 8_000,
+        "stt": 8_400,
+        "first_token": 9_000,
+        "first_text": 9_000,
+        "total": 9_500,
+    }
+    failed = [{"strategy": name, "stage": "llm", "elapsed_ms": ms} for name, ms in (("a", 200), ("b", 100))]
+    end = {"latency_ms": latency, "attempts": failed, "strategy": "c", "digest": {"chars": 1}}
+    shown, axis = await talk.page.evaluate(SPANS, end)
+    assert shown[:5] == [
+        ["Your speech", 0, 8_000],
+        ["Recognition", 8_000, 8_400],
+        ["Model", 8_400, 8_600],
+        ["Model", 8_600, 8_700],
+        ["First word", 8_700, 9_000],
+    ]
+    assert axis["from"] > 7_000  # The rest would be too small to see beside all of the speech.
+    failed[1]["elapsed_ms"] = 550  # Attempts that are hedged run at once.
+    shown, _ = await talk.page.evaluate(SPANS, end)
+    assert shown[2:4] == [["Model", 8_400, 8_600], ["Model", 8_400, 8_950]]
+
+
 async def test_earlier_turns_can_be_chosen(talk: TalkPage) -> None:
     await talk.open("scripted-text")
     for text in ("The first", "The second"):
@@ -190,6 +226,8 @@ async def test_earlier_turns_can_be_chosen(talk: TalkPage) -> None:
     await talk.say("The third")
     await expect(details).to_contain_text("3 of 3")
     await expect(details).to_contain_text("The third")
+    await talk.button("Earlier turn").press("Escape")
+    await expect(details).to_have_count(0)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")

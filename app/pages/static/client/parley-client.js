@@ -1382,7 +1382,7 @@ var Turn = class {
   #apply(event) {
     switch (event.name) {
       case "end_of_speech":
-        this.#input.close();
+        this.#input?.close();
         break;
       case "user_input":
         this.userInput = event.content;

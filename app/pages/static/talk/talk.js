@@ -33,7 +33,8 @@ export class Talk {
     this.#onChange = onChange;
     visitor.onRequest = (url, options) => this.#requested(url, options);
     const onSpeech = (recording) => this.#say({ audio: recording });
-    this.voice = new Voice({ microphone, player, onSpeech, onInterrupt: () => this.interrupt(), onChange });
+    const onLost = () => this.#showError(new MicrophoneFault("lost"));
+    this.voice = new Voice({ microphone, player, onSpeech, onInterrupt: () => this.interrupt(), onLost, onChange });
   }
 
   get current() {
