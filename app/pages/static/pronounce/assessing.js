@@ -6,7 +6,7 @@ import { MicrophoneFault } from "../talk/microphone.js";
 const SHORTEST_S = 0.3; // the shortest audio that the server accepts
 
 /**
- * `phase`: "ready", "opening", "listening" or "grading". `reading`: `{text, result, recording}` of the last assessment, or
+ * `phase`: "ready", "opening", "listening" or "grading". `reading`: `{number, text, result, recording}` of the last assessment, or
  * null. `level`: the user's volume. `microphone` is the class `Microphone`, or a replacement with the same methods.
  */
 export function useAssessment(account, microphone) {
@@ -17,6 +17,7 @@ export function useAssessment(account, microphone) {
   const recorder = useRef(null);
   const listening = useRef(false); // the current value, not that of the last rendering
   const pending = useRef(null);
+  const readings = useRef(0);
   recorder.current ??= new microphone({ onLevel: setLevel });
   useEffect(
     () => () => {
@@ -55,7 +56,7 @@ export function useAssessment(account, microphone) {
       const body = JSON.stringify(parameters) + base64;
       const options = { method: "POST", body, signal: pending.current.signal };
       const result = await account.json("/bp/ai/audio/pronunciation", options);
-      setReading({ text: parameters.data.reference_text, result, recording: base64 });
+      setReading({ number: (readings.current += 1), text: parameters.data.reference_text, result, recording: base64 });
       setPhase("ready");
     });
   const forget = () => [setFault, setReading].forEach((set) => set(null));
