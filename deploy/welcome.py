@@ -24,14 +24,16 @@ _TEXT = """
 # Parley listens on {url}
 #
 # Next steps:
-# 1. Talk to it: {url}
-# 2. Build your first app, with signed requests: docs/guides/first-app.md
-# 3. Watch and configure it: {url}{console}
-#    (This link to the console signs in once, within an hour.)
+#   1. Talk to it:              {url}
+#   2. Build your first app:    docs/guides/first-app.md
+#   3. Configure and watch it:  {url}{console}
+#      (This link to the console signs in once, within an hour.)
 #
-# API reference: {url}/docs
-# Pages to try: {url}/dev/accounts (every way to log in), {url}/dev/payments (buy at the
-# sandbox), {url}/dev/engagement (a leaderboard, an image, an email)
+# More pages:
+#   API reference               {url}/docs
+#   Every way to log in         {url}/dev/accounts
+#   Payments at the sandbox     {url}/dev/payments
+#   Leaderboard, image, email   {url}/dev/engagement
 
 # The variables that the guides use: a user of the app `default`, and the key of the app `signed`
 export URL={url} PORT={port}

@@ -26,9 +26,8 @@ from tests.running.servers import ADMIN_TOKEN, Databases, new_server
 
 __all__ = ["built"]
 
-pytestmark = pytest.mark.timeout(
-    180
-)  # `make run` starts stores, engines and a server, and the machine may be busy.
+pytestmark = pytest.mark.timeout(400)
+"""The engines of this machine load models, `make run` starts all processes, and the machine may be very busy."""
 
 GUIDE = (ROOT / "docs" / "guides" / "first-app.md").read_text()
 STEPS = ["app", "session", "question", "turn", "resume"]

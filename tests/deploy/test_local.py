@@ -90,7 +90,7 @@ async def _the_welcome_can_be_pasted_into_a_shell(local: Command, tmp_path: Path
 
 
 async def _next_steps_lead_somewhere(local: Command, url: str) -> None:
-    steps = re.findall(r"^# [123]\. .*: (\S+)$", _welcome(local.lines), re.MULTILINE)
+    steps = re.findall(r"^# +[123]\. .*: +(\S+)$", _welcome(local.lines), re.MULTILINE)
     talk, guide, console = steps
     assert (ROOT / guide).exists()
     async with ClientSession() as http:

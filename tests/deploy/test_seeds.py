@@ -8,7 +8,7 @@ from app.commands.config_files import import_folder, read_folder
 from app.environment import SettingsError
 from app.services import Services
 from app.settings import Settings
-from deploy.seeds import SEEDS, seed
+from deploy.seeds import SEEDS, SIGNED_APP, seed, seed_signed_app
 from storage.configs.kinds import KINDS
 from storage.configs.kinds.auth import AUTH
 from storage.configs.kinds.conversation import CONVERSATION
@@ -30,6 +30,19 @@ async def test_all_seeded_configs_are_valid_and_their_references_exist(services:
             configs.get(kind, "default", name)
             assert configs.warnings(ConfigKey("default", kind.name, name)) == []
     assert set(configs.names(CONVERSATION, "default")) == {"local", "scripted", "scripted-text"}
+
+
+async def test_the_signed_app_has_the_strategies_of_this_machine_and_requires_signatures(services: Services):
+    env, configs = _ENV | {"APP_SIGN_KEY": "k" * 32}, services.configs
+    assert {change.outcome for change in await seed_signed_app(configs, env)} == {"added"}
+    for kind in KINDS.values():
+        for name in configs.names(kind, SIGNED_APP):
+            configs.get(kind, SIGNED_APP, name)
+            assert configs.warnings(ConfigKey(SIGNED_APP, kind.name, name)) == []
+    assert configs.get(AUTH, SIGNED_APP, "default").value.require_sign
+    assert set(configs.names(CONVERSATION, SIGNED_APP)) == {"local", "scripted"}
+    assert {change.outcome for change in await seed_signed_app(configs, env)} == {"unchanged"}
+    assert {change.outcome for change in await seed(configs, _ENV)} == {"unchanged"}
 
 
 async def test_second_seed_changes_nothing(services: Services):

@@ -76,11 +76,16 @@ async def test_a_first_order_by_wallet(reader: Reader) -> None:
     assert captured["walletpay_order"]["status"] == "COMPLETED"
     owned = await reader.run(command('curl -s "$URL/bp/asset" '))
     assert [(asset["name"], asset["quantity"]) for asset in owned["assets"]] == [("coins", 100)]
+    refund = command('curl -sX POST "$URL/admin/api/users/default/$USER_ID/orders/')
+    refunded = await reader.run(refund, **{"id of the order": made["id"]})
+    assert refunded["state"] in {"made", "accepted", "pending"}
+    assert refunded["amount"] == 150
 
 
 async def test_a_payment_with_a_card_that_the_server_of_the_app_creates(reader: Reader) -> None:
     made = await reader.run(command('curl -s "$URL/bp/server/user/$USER_ID/asset/'))
     assert made["cardpay_payment_intent"]["status"] == "requires_payment_method"
+    assert (await reader.run(command("put cardpay/Default")))["kind"] == "cardpay"
 
 
 async def test_a_shared_subscription(reader: Reader) -> None:
@@ -108,3 +113,5 @@ async def test_a_withdrawal(reader: Reader) -> None:
     await work_off(services)
     repeated = (await reader.run(withdraw))["withdraw"]
     assert repeated["withdraw_id"] == started["withdraw_id"]
+    settled = await reader.run(command('settle "<withdrawal_id>"'), withdrawal_id=started["withdraw_id"])
+    assert "is not unknown" in settled["error"]["message"]
