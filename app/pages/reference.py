@@ -6,22 +6,34 @@ from functools import lru_cache
 
 from aiohttp import web
 
+from app.http.errors import PathNotFound
 from app.http.openapi.document import openapi
 from app.http.rows.endpoint import Call, Endpoint
-from app.pages.assets import Page, static_page
+from app.http.rows.inputs import Path
+from app.pages.assets import Page, is_part, static_page
 from app.pages.rows import page_row
 from streams.wire.codec import dumps
+from streams.wire.model import Model
 
 # The viewer creates style elements, so inline styles must be allowed.
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+_FOLDERS = frozenset({"reference", "vendor"})
+_SESSION = "reference/session.js"
+"""The line of the page with this text starts what only development servers have."""
+
+
+class DocsPartPath(Model):
+    part: str
+    """A file of the page."""
 
 
 async def docs_page(call: Call) -> web.Response:
     """Read this page."""
-    return await static_page("reference.html").response(call.request, policy=_POLICY)
+    hidden = () if call.services.settings.development else (_SESSION,)
+    return await static_page("reference/index.html", without=hidden).response(call.request, policy=_POLICY)
 
 
 async def docs_viewer(call: Call) -> web.Response:
@@ -29,9 +41,11 @@ async def docs_viewer(call: Call) -> web.Response:
     return await static_page("scalar.js").response(call.request, policy=_POLICY)
 
 
-async def docs_start(call: Call) -> web.Response:
-    """Read the script that starts the viewer."""
-    return await static_page("reference.js").response(call.request, policy=_POLICY)
+async def docs_part(call: Call, path: Path[DocsPartPath]) -> web.Response:
+    """Read a file of this page."""
+    if not is_part(path.part, _FOLDERS):
+        raise PathNotFound(call.request.path)
+    return await static_page(path.part).response(call.request, policy=_POLICY)
 
 
 def docs_routes(interface: Sequence[Endpoint]) -> list[Endpoint]:
@@ -50,6 +64,6 @@ def docs_routes(interface: Sequence[Endpoint]) -> list[Endpoint]:
         page_row("/openapi.json", openapi_json, "application/json"),
         page_row("/docs", docs_page, "text/html"),
         page_row("/docs/scalar.js", docs_viewer, "text/javascript"),
-        page_row("/docs/reference.js", docs_start, "text/javascript"),
+        page_row("/docs/static/{part:.+}", docs_part, "*/*", errors=(PathNotFound,)),
     ]
     return rows
