@@ -6,8 +6,8 @@ import { MicrophoneFault } from "../talk/microphone.js";
 const SHORTEST_S = 0.3; // the shortest audio that the server accepts
 
 /**
- * `phase`: "ready", "opening", "listening" or "grading". `reading`: `{number, text, result, recording}` of the last assessment, or
- * null. `level`: the user's volume. `microphone` is the class `Microphone`, or a replacement with the same methods.
+ * `phase`: "ready", "opening", "listening" or "grading". `reading`: `{number, text, result, recording}` of the last
+ * assessment, or null. `level`: the user's volume. `microphone` is the class `Microphone`, or one with the same methods.
  */
 export function useAssessment(account, microphone) {
   const [phase, setPhase] = useState("ready");
