@@ -39,7 +39,7 @@ from app.admin.users.receipts import RECEIPT_ROUTES
 from app.admin.users.search import USER_SEARCH_ROUTES
 from app.admin.users.streams import USER_STREAM_ROUTES
 from app.admin.webhooks import admin_webhook_routes
-from app.ai.routes import AI_ROUTES
+from app.ai.routes import AI_ROUTES, IMAGE_ROUTES
 from app.assets.routes import ASSET_ROUTES
 from app.dev.accounts import DEV_ACCOUNT_ROUTES
 from app.dev.clock import CLOCK_ROUTES
@@ -48,7 +48,7 @@ from app.dev.mail import MAIL_ROUTES
 from app.dev.payments import DEV_PAYMENT_ROUTES
 from app.dev.sms import SMS_ROUTES
 from app.geo.routes import GEO_ROUTES
-from app.http.callers.area import Area
+from app.http.callers.area import Area, Audience
 from app.http.callers.caller import Access
 from app.http.request.large_responses import LARGE_RESPONSE_ERRORS
 from app.http.rows.endpoint import Endpoint
@@ -74,6 +74,7 @@ OPERATIONS = Area(
     "Operations",
     "Health checks and metrics, for monitoring.",
     access=Access.PUBLIC,
+    audience=Audience.OPERATORS,
     access_log=False,
 )
 
@@ -99,8 +100,11 @@ DEVELOPMENT_ROUTES = [
 CONSOLE_ROUTES = [*SESSION_ROUTES, *CONSOLE_PAGE_ROUTES]
 
 INTERFACE: list[Endpoint] = [
+    *AI_ROUTES,
     *ACCOUNT_ROUTES,
     *ACCOUNT_PAGE_ROUTES,
+    *IMAGE_ROUTES,
+    *PREDICTION_ROUTES,
     *ASSET_ROUTES,
     *CARD_ROUTES,
     *WALLET_ROUTES,
@@ -108,8 +112,6 @@ INTERFACE: list[Endpoint] = [
     *LEADERBOARD_ROUTES,
     *GEO_ROUTES,
     *MAIL_HUB_ROUTES,
-    *AI_ROUTES,
-    *PREDICTION_ROUTES,
     *CONFIG_ROUTES,
     *REFERENCE_ROUTES,
     *TRIAL_ROUTES,
@@ -155,6 +157,7 @@ INTERFACE: list[Endpoint] = [
     *CONSOLE_ROUTES,
     *DEVELOPMENT_ROUTES,
 ]
+"""The rows in the order of the API reference, whose groups follow from the areas."""
 
 DOCS_ROUTES = docs_routes(INTERFACE)
 ROUTES: list[Endpoint] = [*INTERFACE, *DOCS_ROUTES]

@@ -3,14 +3,34 @@
 from dataclasses import replace
 
 from app.accounts.errors import AccountNotFound
-from app.http.callers.area import Area
+from app.http.callers.area import Area, Section
 from app.http.callers.caller import Access
 from streams.wire.errors import ConfigInvalid
 
 ACCOUNT = Area(
     "account",
     "Accounts",
-    "Login, logout, user data, third-party identities and sessions.",
+    "Login, logout, user data and sessions.",
+    sections=(
+        Section(
+            "account_email",
+            "Emails and passwords",
+            "Verification of email addresses and phone numbers by codes, and passwords.",
+            (
+                "/bp/user/send_",
+                "/bp/user/email/",
+                "/bp/user/me/email",
+                "/bp/user/me/password",
+                "/bp/user/detect",
+            ),
+        ),
+        Section(
+            "account_identities",
+            "Identities",
+            "Identities at third-party platforms with which a user logs in.",
+            ("/bp/user/me/social", "/bp/server/user/{user_id}/social"),
+        ),
+    ),
     s2s=True,
     scope="account",
 )

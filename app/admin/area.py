@@ -2,17 +2,19 @@
 
 from dataclasses import replace
 
-from app.http.callers.area import Area
+from app.admin.sections import SECTIONS
+from app.http.callers.area import Area, Audience
 from app.http.callers.caller import Access
 from storage.operators.operators import Role
 
 FOR_VIEWERS = Area(
     "admin",
-    "Administration",
-    "Running streams, jobs, webhooks, events, addresses without emails, failed logins, users' assets, withdrawals, "
-    "exports of users' data, receipts of deactivated users, vendor platforms, named configs, operators and the "
-    "audit log. All revisions of configs are kept. `X-Parley-Version` in responses is the version of the server.",
+    "Server",
+    "Sessions of the console, limits, the last check of the deployment, and what proxies do to streams. "
+    "`X-Parley-Version` in responses is the version of the server.",
     access=Access.ADMIN,
+    audience=Audience.OPERATORS,
+    sections=SECTIONS,
     role=Role.VIEWER,
 )
 FOR_EDITORS = replace(FOR_VIEWERS, role=Role.EDITOR)

@@ -60,7 +60,7 @@ class ConverseParams(Model):
 
 
 async def converse(call: Call, body: Chunked[ConverseParams]) -> web.StreamResponse | DeferredResponse:
-    """Converse by text or voice.
+    """Take a turn in a conversation, by text or voice.
 
     The body is a JSON object of parameters followed by the input: UTF-8 text, or audio as one base64 text. If you
     encode audio in pieces, make each piece except the last a multiple of 3 bytes long. The response is an event

@@ -14,7 +14,7 @@ from app.ai.pronunciation import pronunciation
 from app.ai.reference import CANCEL, CONVERSE, DELETE_CONVERSATION, IMAGINE, PRONOUNCE, RESUME, SPEAK
 from app.ai.speech import tts
 from app.ai.streams import StreamNotFound, cancel_stream, resume
-from app.http.callers.area import Area
+from app.http.callers.area import Area, Section
 from app.http.callers.limits import Limit
 from app.http.rows.endpoint import Endpoint
 from storage.assets.quotas import QuotaUsed
@@ -26,14 +26,22 @@ from streams.wire.errors import BackendUnavailable, ConfigInvalid, RateLimited, 
 
 AI = Area(
     "ai",
-    "Conversations and speech",
-    "Conversations and speech as streams, and the history of conversations.",
+    "Conversations",
+    "Turns of conversations as streams, and the history of conversations.",
+    sections=(
+        Section("speech", "Speech", "Text to speech as a stream.", ("/bp/ai/audio/tts",)),
+        Section(
+            "pronunciation", "Pronunciation", "How well a text was read aloud.", ("/bp/ai/audio/pronunciation",)
+        ),
+    ),
     s2s=True,
     scope="ai",
     statuses={BackendUnavailable: 502},
 )
 
-IMAGES = replace(AI, group="images", title="Images", description="Images that are generated for users.")
+IMAGES = replace(
+    AI, group="images", title="Images", description="Images that are generated for users.", sections=()
+)
 
 _ADMISSION_ERRORS = (KeyReused, RateLimited, Unavailable, StreamsMissing, Gone)
 """The errors of endpoints that start a stream, or resend the stream of an earlier request."""
@@ -73,6 +81,7 @@ AI_ROUTES = [
         errors=(StreamNotFound, Unavailable, StreamsMissing),
         docs=CANCEL,
     ),
+    Endpoint("POST", "/bp/ai/audio/tts", tts, AI, errors=(StrategyNotFound, *_ADMISSION_ERRORS), docs=SPEAK),
     Endpoint(
         "POST",
         "/bp/ai/audio/pronunciation",
@@ -81,7 +90,10 @@ AI_ROUTES = [
         errors=(StrategyNotFound, RateLimited, Unavailable, AllAccountsFailed, BackendUnavailable, StreamStopped),
         docs=PRONOUNCE,
     ),
-    Endpoint("POST", "/bp/ai/audio/tts", tts, AI, errors=(StrategyNotFound, *_ADMISSION_ERRORS), docs=SPEAK),
+    Endpoint("GET", "/bp/ai/offers", offers, AI, errors=(NoPlayground,)),
+]
+
+IMAGE_ROUTES = [
     Endpoint(
         "POST",
         "/bp/ai/imagine",
@@ -102,5 +114,4 @@ AI_ROUTES = [
         docs=IMAGINE,
     ),
     Endpoint("GET", "/bp/ai/imagine/{task_id}", read_task, IMAGES, errors=(ImageTaskNotFound,)),
-    Endpoint("GET", "/bp/ai/offers", offers, AI, errors=(NoPlayground,)),
 ]

@@ -1,6 +1,6 @@
 """Shared parts of the endpoints of development servers."""
 
-from app.http.callers.area import Area
+from app.http.callers.area import Area, Audience
 from app.http.callers.caller import Access
 from app.services import Services
 from storage.configs.kinds.apps import APPS
@@ -11,6 +11,7 @@ DEVELOPMENT = Area(
     "Development",
     "Endpoints that only development servers have (`PARLEY_ENV=development`).",
     access=Access.PUBLIC,
+    audience=Audience.DEVELOPMENT,
 )
 
 

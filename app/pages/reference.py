@@ -6,22 +6,28 @@ from functools import lru_cache
 
 from aiohttp import web
 
+from app.http.errors import PathNotFound
 from app.http.openapi.document import openapi
 from app.http.rows.endpoint import Call, Endpoint
-from app.pages.assets import Page, static_page
+from app.http.rows.inputs import Path
+from app.page_bar import REFERENCE, bar_links
+from app.pages.assets import Page, is_part, static_page
 from app.pages.rows import page_row
 from streams.wire.codec import dumps
+from streams.wire.model import Model
 
 # The viewer creates style elements, so inline styles must be allowed.
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'unsafe-inline'; img-src data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+_FOLDERS = frozenset({"reference"})
 
 
 async def docs_page(call: Call) -> web.Response:
     """Read this page."""
-    return await static_page("reference.html").response(call.request, policy=_POLICY)
+    page = static_page("reference.html", bar=bar_links(call.services, REFERENCE))
+    return await page.response(call.request, policy=_POLICY)
 
 
 async def docs_viewer(call: Call) -> web.Response:
@@ -32,6 +38,18 @@ async def docs_viewer(call: Call) -> web.Response:
 async def docs_start(call: Call) -> web.Response:
     """Read the script that starts the viewer."""
     return await static_page("reference.js").response(call.request, policy=_POLICY)
+
+
+class DocsPartPath(Model):
+    part: str
+    """A file of the page."""
+
+
+async def docs_part(call: Call, path: Path[DocsPartPath]) -> web.Response:
+    """Read a style or the icon of this page."""
+    if not is_part(path.part, _FOLDERS):
+        raise PathNotFound(call.request.path)
+    return await static_page(path.part).response(call.request, policy=_POLICY)
 
 
 def docs_routes(interface: Sequence[Endpoint]) -> list[Endpoint]:
@@ -51,5 +69,6 @@ def docs_routes(interface: Sequence[Endpoint]) -> list[Endpoint]:
         page_row("/docs", docs_page, "text/html"),
         page_row("/docs/scalar.js", docs_viewer, "text/javascript"),
         page_row("/docs/reference.js", docs_start, "text/javascript"),
+        page_row("/docs/static/{part:.+}", docs_part, "*/*", errors=(PathNotFound,)),
     ]
     return rows

@@ -1,6 +1,6 @@
 """Rows of the pages and of the files that they consist of."""
 
-from app.http.callers.area import Area
+from app.http.callers.area import Area, Audience
 from app.http.callers.caller import Access
 from app.http.request.large_responses import LARGE_RESPONSE_ERRORS
 from app.http.rows.docs import Docs, OtherResponse
@@ -12,6 +12,7 @@ PAGES = Area(
     "Pages",
     "This page, the talk page and the developer pages.",
     access=Access.PUBLIC,
+    audience=Audience.DEVELOPMENT,
     access_log=False,
 )
 

@@ -60,7 +60,7 @@ def _text(fields: Any, name: str) -> str:
 
 PAYOUT_WEBHOOKS = WebhookSource(
     "payouts",
-    "Receive an event of the payout platform (webhook).",
+    "Receive an event of the payout platform.",
     partial(paypal.verify_delivery, kind=PAYOUTS),
     _work,
 )

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from app.accounts.routes import ACCOUNT_ROUTES
-from app.ai.routes import AI_ROUTES
+from app.ai.routes import AI_ROUTES, IMAGE_ROUTES
 from app.assets.routes import ASSET_ROUTES
 from app.geo.routes import GEO_ROUTES
 from app.http.openapi.document import openapi
@@ -30,6 +30,7 @@ _ROUTES = [
     *GEO_ROUTES,
     *MAIL_HUB_ROUTES,
     *AI_ROUTES,
+    *IMAGE_ROUTES,
     *PREDICTION_ROUTES,
 ]
 _PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}

@@ -182,7 +182,7 @@ async def test_a_disconnect_is_a_gap_in_the_timeline(
     controlled_vendor.send(*PARAGRAPHS[3:5])
     controlled_vendor.finish()
     await talk.answered()
-    read = await talk.page.evaluate("() => window.parley.run.resumed[0]")
+    read = await talk.page.evaluate("() => window.parley.details.resumed[0]")
     await expect(spans(talk).last).to_contain_text(f"resumed after event {read}")
     await show_events(talk)
     await expect(rows(talk).nth(read)).to_contain_text(f"Resumed after event {read}.")

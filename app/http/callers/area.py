@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from aiohttp import web
 
@@ -9,6 +10,28 @@ from app.http.callers.caller import Access
 from app.http.errors import Statuses, UserNotFound
 from storage.operators.operators import Role
 from streams.wire.errors import ServiceError
+
+
+class Audience(StrEnum):
+    """A group of the API reference: who calls the endpoints."""
+
+    APPS = "Apps"
+    SERVERS = "App servers"
+    OPERATORS = "Operators"
+    WEBHOOKS = "Webhooks"
+    DEVELOPMENT = "Development"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of an area that is a section of its own in the API reference."""
+
+    name: str
+    """Its tag."""
+    title: str
+    description: str
+    paths: tuple[str, ...]
+    """Beginnings of the paths of its endpoints."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +42,16 @@ class Area:
     """
 
     group: str
-    """Tag of its endpoints in the API reference."""
+    """Tag of its endpoints in the API reference, except those of its `sections`."""
     title: str
     """Title of the group."""
     description: str
     """The content of the group."""
     access: Access = Access.SESSION
+    audience: Audience | None = None
+    """Its group in the API reference, if this does not follow from `access`."""
+    sections: tuple[Section, ...] = ()
+    """Its parts in the API reference: the first that has a path. Other paths are in the section of the area."""
     role: Role | None = None
     """The role that an operator needs. Required for `Access.ADMIN`, and only for it."""
     s2s: bool = False

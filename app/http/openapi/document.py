@@ -7,13 +7,13 @@ from typing import Any
 from app.http.callers.caller import Access
 from app.http.openapi.errors import ErrorReply, error_responses
 from app.http.openapi.events import event_errors, event_list, event_table, models_of
+from app.http.openapi.groups import tag_groups, tag_of, tags
 from app.http.openapi.prose import (
     ABOUT,
     HEADERS,
     ONE_CALL,
     PATH_PARAMETERS,
     RATE_LIMITS,
-    S2S_FORMS,
     SECURITY_SCHEMES,
 )
 from app.http.openapi.schemas import Schemas, parameter_schemas
@@ -41,7 +41,8 @@ def openapi(routes: Sequence[Endpoint], *, public_url: str) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": {"title": "Parley", "version": API_VERSION, "description": ABOUT.strip()},
         "servers": [{"url": public_url}],
-        "tags": _tags(routes),
+        "tags": tags(routes),
+        "x-tagGroups": tag_groups(routes),
         "paths": paths,
         "components": {
             "schemas": schemas.components,
@@ -53,18 +54,6 @@ def openapi(routes: Sequence[Endpoint], *, public_url: str) -> dict[str, Any]:
             "securitySchemes": SECURITY_SCHEMES,
         },
     }
-
-
-def _tags(routes: Sequence[Endpoint]) -> list[dict[str, Any]]:
-    """Return the groups of the rows in their order, and last that of the S2S forms."""
-    areas = {row.area.group: row.area for row in routes}
-    tags = {name: (area.title, area.description) for name, area in areas.items()}
-    if any(row.server_path for row in routes):
-        tags |= S2S_FORMS
-    return [
-        {"name": name, "x-displayName": title, "description": description}
-        for name, (title, description) in tags.items()
-    ]
 
 
 def _request_models(routes: Sequence[Endpoint]) -> list[type[Model]]:
@@ -89,7 +78,7 @@ def _operation(row: Endpoint, path: str, schemas: Schemas) -> dict[str, Any]:
         "operationId": _operation_id(row, s2s=s2s),
         "summary": f"{summary}{_suffix(row, s2s=s2s)}",
         "description": description,
-        "tags": [*S2S_FORMS] if path == row.server_path else [row.area.group],
+        "tags": [tag_of(row, path)],
         "security": list(_security(row, path)),
         "parameters": list(_parameters(row, path)),
         "responses": {**_responses(row, schemas), **error_responses(row, schemas, path)},

@@ -16,9 +16,9 @@ Parley responds in one of three ways: with JSON, with an empty 200 response, or 
 - **App servers** send `X-Service-Auth-Token`, a server token: a JWT that the app server signs.
 - **Operators** send `Authorization: Bearer` and their token.
 
-App servers call paths under `/bp/server/`, marked *S2S*, and name the user in the path. Many endpoints have both
-forms; their S2S paths are listed under *S2S forms*. Platforms call the endpoints that are marked *webhook*. Each
-endpoint lists the headers that it needs. `X-Service-App-Id` names the app; without it, the app is `default`.
+App servers call paths under `/bp/server/`, marked *S2S*, and name the user in the path. Many endpoints exist in
+both groups, *Apps* and *App servers*. Platforms call the endpoints of the group *Webhooks*. Each endpoint lists the
+headers that it needs. `X-Service-App-Id` names the app; without it, the app is `default`.
 
 ## Errors
 
@@ -96,14 +96,6 @@ ONE_CALL = (
     "Valkey is unavailable, a `jti` cannot be checked, and the response is 503."
 )
 """The description of an S2S path whose tokens are valid for one call adds this."""
-
-S2S_FORMS = {
-    "s2s": (
-        "S2S forms",
-        "For app servers: the S2S paths of the endpoints above. The path names the user of the call.",
-    )
-}
-"""The group of the S2S paths of endpoints that are also offered to client apps."""
 
 HEADERS: dict[str, Any] = {
     "AppId": {

@@ -21,7 +21,12 @@ MAX_BYTES = 256 * 1024
 _VERIFY_S = 10
 _ID_CHARACTERS = 255
 
-WEBHOOKS = Area("webhooks", "Webhooks", "Calls by platforms, such as payment platforms.", access=Access.WEBHOOK)
+WEBHOOKS = Area(
+    "webhooks",
+    "Calls by platforms",
+    "Notifications of payment platforms and model hosts.",
+    access=Access.WEBHOOK,
+)
 RECEIVED = CounterMetric("parley_webhooks", "Received webhooks by source and outcome", ["source", "outcome"])
 
 

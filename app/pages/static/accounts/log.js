@@ -38,7 +38,7 @@ function Exchange({ exchange, open, accounts }) {
     </summary>
     <p class="outcome">${outcome(exchange)}</p>
     <${Command} text=${curlOf(exchange)} label=${`${name} as curl`}>
-      <button type="button" class="secondary outline" onClick=${() => accounts.repeat(exchange)}>Send again</button>
+      <button type="button" class="quiet small" onClick=${() => accounts.repeat(exchange)}>Send again</button>
     <//>
     ${proof && html`<details class="sent"><summary>Request body</summary><${Json} value=${body} label="Body" /></details>`}
     ${status > 0 &&

@@ -1,6 +1,6 @@
 // The panel "Look inside": how a request went, why parts of it failed, its events, and the code to repeat it.
 
-import { html, useEffect, useMemo, useState } from "../vendor/preact.js";
+import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { IconButton } from "../talk/icons.js";
 import { TabList } from "../talk/tabs.js";
 import { Attempts, Reason } from "./attempts.js";
@@ -22,7 +22,11 @@ const SHOWN_ID = 12;
  */
 export function Inside({ records, chosen, onChoose, onClose, app, consoleUrl = null, children }) {
   const record = records.find(({ key }) => key === chosen) ?? records.at(-1) ?? null;
-  useEffect(() => onChoose(null), [records.length]); // A new turn is shown.
+  const count = useRef(records.length);
+  useEffect(() => {
+    if (records.length !== count.current) onChoose(null); // A new turn is shown.
+    count.current = records.length;
+  }, [records.length]);
   return html`
     <aside class="inside" id="inside" aria-label="Look inside" onKeyDown=${({ key }) => key === "Escape" && onClose()}>
       <header>

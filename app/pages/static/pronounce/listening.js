@@ -1,7 +1,6 @@
 // What the user can listen to: a text in the voice of the app, and the own recording or a part of it.
 
 import { useEffect, useRef, useState } from "../vendor/preact.js";
-import { createParser } from "../vendor/eventsource-parser.js";
 
 const RATE = 16_000;
 const SAMPLE_BYTES = 2;
@@ -48,41 +47,28 @@ function ended(audio) {
 }
 
 /** The app's voice: returns a function that returns a text as a sound. Each text is requested once. */
-export function voiceOf(account, strategy) {
+export function voiceOf(client, strategy) {
   const spoken = new Map();
   return (text) => {
-    const known = spoken.get(text) ?? speech(account, strategy, text);
+    const known = spoken.get(text) ?? speech(client, strategy, text);
     spoken.set(text, known);
     known.catch(() => spoken.delete(text));
     return known;
   };
 }
 
-async function speech(account, strategy, text) {
-  const body = JSON.stringify({ strategies: [strategy], text });
-  const response = await account.call("/bp/ai/audio/tts", { method: "POST", body });
-  const chunks = [];
-  let fault = null;
-  const onEvent = ({ event, data }) => {
-    const { content } = JSON.parse(data);
-    if (event === "audio_chunk") chunks.push(content);
-    if (event === "error") fault = content.error;
-  };
-  const parser = createParser({ onEvent });
-  parser.feed(await response.text());
-  if (fault) throw fault;
-  return new Blob(chunks.map(({ audio }) => bytesOf(audio)), { type: chunks[0].mime_type });
+async function speech(client, strategy, text) {
+  const speaking = client.speak(text, { strategies: [strategy] });
+  const bytes = await speaking.finish();
+  return new Blob([bytes], { type: speaking.mimeType });
 }
 
-/** Return a recording, or the part of it in which a word was heard, as a sound. `base64`: 16 kHz, mono, 16 bits. */
-export function recorded(base64, word = null) {
-  const bytes = bytesOf(base64);
+/** Return a recording, or the part of it in which a word was heard, as a sound. `bytes`: 16 kHz, mono, 16 bits. */
+export function recorded(bytes, word = null) {
   if (word === null) return wav(bytes);
   const at = (s) => SAMPLE_BYTES * Math.round(Math.max(0, s) * RATE);
   return wav(bytes.subarray(at(word.from_s - MARGIN_S), at(word.to_s + MARGIN_S)));
 }
-
-const bytesOf = (base64) => Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 
 function wav(samples) {
   const head = new DataView(new ArrayBuffer(44));

@@ -17,29 +17,27 @@ const PHASES = {
   grading: "Assessing",
 };
 
-/** `microphone` is the class `Microphone`, or a replacement with the same methods. */
-export function Pronounce({ account, offers, microphone }) {
+/** `client` and `microphone`: those of the conversation. */
+export function Pronounce({ client, offers, microphone }) {
   const strategies = offers.pronunciation;
   const [name, setName] = useState(strategies.find(({ fault }) => !fault)?.name ?? "");
   const languages = languageChoices(strategies.find((strategy) => strategy.name === name)?.languages);
   const [chosen, setLanguage] = useState("en-US");
   const language = languages.some(({ code }) => code === chosen) ? chosen : languages[0].code;
   const [text, setText] = useState(SENTENCES[0].text);
-  const assessment = useAssessment(account, microphone);
+  const assessment = useAssessment(client, microphone);
   const playback = usePlayback(assessment.report);
-  const voice = useVoice(account, offers, language);
+  const voice = useVoice(client, offers, language);
   if (!name) return html`<p class="pronounce">This app has no strategy for pronunciation assessment.</p>`;
 
   const { phase, reading } = assessment;
   const english = language.startsWith("en");
-  const parameters = {
+  const options = {
     strategy: name,
-    data: {
-      language,
-      reference_text: text,
-      enable_miscue: true,
-      enable_prosody_assessment: language.toLowerCase() === "en-us", // Vendors support it only for en-US.
-    },
+    language,
+    referenceText: text,
+    enableMiscue: true,
+    enableProsodyAssessment: language.toLowerCase() === "en-us", // Vendors support it only for en-US.
   };
   const change = (another) => {
     assessment.forget();
@@ -63,11 +61,11 @@ export function Pronounce({ account, offers, microphone }) {
             icon=${html`<${Icon} name="microphone" />`}
             label="Hold to record"
             pressed=${phase === "listening" || phase === "opening"}
-            level=${assessment.level}
+            level=${() => microphone.level}
             disabled=${phase === "grading" || !/[\p{L}\p{N}]/u.test(text)}
             describedBy="pronounce-phase"
             onStart=${begin}
-            onStop=${() => assessment.finish(parameters)}
+            onStop=${() => assessment.finish(options)}
           />
           <span>${english && html`<button type="button" class="quiet" onClick=${() => change(nextSentence(text))}>Another one</button>`}</span>
         </div>
@@ -99,11 +97,11 @@ const Expected = ({ phase }) => html`<div class="expected">
 </div>`;
 
 /** Returns a function that returns a text as a sound, or null if the app has no voice for this language. */
-function useVoice(account, offers, language) {
+function useVoice(client, offers, language) {
   const matches = ({ fault, languages }) =>
     !fault && (!languages || languages.some((code) => language.toLowerCase().startsWith(code.toLowerCase())));
   const strategy = offers.speech.find(matches)?.name;
-  return useMemo(() => (strategy ? voiceOf(account, strategy) : null), [account, strategy]);
+  return useMemo(() => (strategy ? voiceOf(client, strategy) : null), [client, strategy]);
 }
 
 function Choice({ label, value, onPick, children }) {

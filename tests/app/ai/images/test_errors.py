@@ -7,7 +7,7 @@ import pytest
 
 from actors.clients.strategies import StrategyNotFound
 from app.ai.images.tasks import IMAGE_WEBHOOKS
-from app.ai.routes import AI_ROUTES
+from app.ai.routes import IMAGE_ROUTES
 from app.http.errors import DeactivationPending
 from app.http.paths import is_server_path
 from app.http.rows.endpoint import Endpoint
@@ -43,7 +43,7 @@ from tests.running.servers import Server
 
 HOOK = webhook_row(IMAGE_WEBHOOKS)
 TABLE = ErrorTable(
-    (row for row in (*AI_ROUTES, HOOK) if row.area.group != "ai"),
+    (*IMAGE_ROUTES, HOOK),
     elsewhere={
         **WITHOUT_VALKEY,
         DatabaseUnavailable: "the tests of money stop the database",

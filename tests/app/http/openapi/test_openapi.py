@@ -4,6 +4,7 @@ import base64
 import hashlib
 import inspect
 import json  # noqa: TID251 - an independent reader
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -91,7 +92,29 @@ def test_every_operation_has_a_short_summary(document) -> None:
         assert all(parameter.get("description") != "" for parameter in operation["parameters"]), path
     assert all(inspect.getdoc(row.handler) for row in ROUTES)
     titles = {(row.area.group, row.area.title, row.area.description) for row in ROUTES}
-    assert len(titles) == len(tags - {"s2s"}), "variants of an area are one group"
+    assert len(titles) == len({row.area.group for row in ROUTES}), "variants of an area are one group"
+
+
+def test_operations_are_grouped_by_who_calls_them_with_conversations_first(document) -> None:
+    grouped = {group["name"]: group["tags"] for group in document["x-tagGroups"]}
+    assert [*grouped] == ["Apps", "App servers", "Operators", "Webhooks", "Development"]
+    assert grouped["Apps"][:4] == ["ai", "speech", "pronunciation", "account"]
+    assert [name for names in grouped.values() for name in names] == [tag["name"] for tag in document["tags"]]
+    group_of = {name: group for group, names in grouped.items() for name in names}
+    for _, path, operation in operations(document):
+        (tag,) = operation["tags"]
+        schemes = {scheme for alternative in operation["security"] for scheme in alternative}
+        assert ("admin" in schemes) <= (group_of[tag] == "Operators"), path
+        assert path.startswith("/bp/server/") == (group_of[tag] == "App servers"), path
+        assert path.startswith("/bp/webhook/") == (group_of[tag] == "Webhooks"), path
+        assert path.startswith("/dev/") <= (group_of[tag] == "Development"), path
+        assert path.startswith("/bp/ai/conversation") <= (tag == "ai"), path
+
+
+def test_no_section_is_longer_than_can_be_looked_through(document) -> None:
+    of_sections = Counter(operation["tags"][0] for _, _, operation in operations(document))
+    assert of_sections.keys() == {tag["name"] for tag in document["tags"]}
+    assert max(of_sections.values()) <= 25, of_sections.most_common(3)
 
 
 def test_security_schemes_follow_from_the_row(document) -> None:

@@ -251,9 +251,9 @@ def test_the_reference_describes_each_row() -> None:
     assert reported("/bp/notes/{note_id}") == ("Save a note", ["notes"], pair, True)
     server = [{"server": ["notes"]}]
     s2s = "/bp/server/user/{user_id}"
-    assert reported(f"{s2s}/note/{{note_id}}") == ("Save a note (S2S)", ["s2s"], server, None)
-    assert reported(f"{s2s}/notes/{{note_id}}") == ("Save a note (S2S)", ["s2s"], server, True)
-    assert reported(f"{s2s}/payout/") == ("Pay a user (S2S)", ["notes"], server, None)
+    assert reported(f"{s2s}/note/{{note_id}}") == ("Save a note (S2S)", ["s2s_notes"], server, None)
+    assert reported(f"{s2s}/notes/{{note_id}}") == ("Save a note (S2S)", ["s2s_notes"], server, True)
+    assert reported(f"{s2s}/payout/") == ("Pay a user (S2S)", ["s2s_notes"], server, None)
     assert reported("/bp/webhook/pay/{app_id}/{config}") == ("Receive a payment (webhook)", ["hooks"], [], None)
     assert paths["/bp/notes/{note_id}"]["post"]["description"] == "Deprecated path of `POST /bp/note/{note_id}`."
     described = {
@@ -263,7 +263,10 @@ def test_the_reference_describes_each_row() -> None:
     assert described == {"user_id": "The user on whose behalf the call is made.", "note_id": "A note of the user."}
     hook = paths["/bp/webhook/pay/{app_id}/{config}"]["post"]
     assert [parameter.get("name") for parameter in hook["parameters"]] == ["app_id", "config", None, None]
-    assert [tag["name"] for tag in document["tags"]] == ["account", "notes", "hooks", "s2s"]
+    groups = {group["name"]: group["tags"] for group in document["x-tagGroups"]}
+    assert groups["Apps"] == ["account", "account_email", "account_identities", "notes"]
+    assert groups["Webhooks"] == ["hooks"]
+    assert "s2s_notes" in groups["App servers"]
     ids = [operation["operationId"] for methods in paths.values() for operation in methods.values()]
     assert len(set(ids)) == len(ids) == sum(len(row.paths) for row in ROWS)
 
