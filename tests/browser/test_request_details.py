@@ -100,6 +100,7 @@ async def test_all_events_are_listed_with_their_contents(visit: Visit) -> None:
     await expect(content).to_contain_text(chunks[0]["audio"][:24] + "…")
     assert chunks[0]["audio"][:60] not in await content.inner_text()
     assert loads(await copied(talk, "Copy content")) == chunks[0]
+    await check_accessibility(talk.page)
 
 
 async def test_only_the_newest_of_many_events_are_drawn(
@@ -187,6 +188,20 @@ async def test_a_disconnect_is_a_gap_in_the_timeline(
     await expect(rows(talk).nth(read)).to_contain_text(f"Resumed after event {read}.")
 
 
+async def test_speech_that_no_strategy_recognized_is_followed_by_the_failed_attempts(
+    talk: TalkPage, put, account: str, duration_recognition: str, controlled_vendor
+) -> None:
+    gone = f"gone-{account}"
+    await put("vendor_accounts", gone, {"platform": "local_audio", "base_url": f"{controlled_vendor.url}/none"})
+    await put("recognition", "gone", {"account": gone, "model": "duration"})
+    await put("conversation", "deaf", {"chat": {"account": account, "model": "say:Hi"}, "recognition": "gone"})
+    await talk.open("deaf")
+    await talk.say_aloud()
+    await talk.answered("failed")
+    await expect(spans(talk)).to_have_text([re.compile("^Your speech"), re.compile("^Recognition.*deaf failed")])
+    await expect(talk.details).to_contain_text("The vendor does not know this model or address.")
+
+
 async def test_failed_attempts_follow_each_other_unless_they_overlapped(talk: TalkPage) -> None:
     await talk.open()
     latency = {
@@ -238,6 +253,7 @@ async def test_the_copied_curl_command_repeats_the_request(visit: Visit) -> None
     await talk.answered()
     await talk.open_details()
     line = await code(talk, "curl")
+    await check_accessibility(talk.page)
     assert line.startswith("curl ")
     assert talk.token not in line
     printed = await output("sh", "-c", line, SESSION=talk.token)

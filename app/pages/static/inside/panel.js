@@ -94,7 +94,7 @@ function Overview({ record, app, consoleUrl }) {
   const overhead = end?.latency_ms?.overhead;
   return html`
     <p class="inside-said">${request.method === "GET" && !record.said ? "A resumed answer" : record.said || "…"}</p>
-    <dl class="waits" aria-label="Times">
+    <dl class="times" aria-label="Times">
       ${waitsOf(record).map(
         ({ title, ms }) => html`<div key=${title}>
           <dt>${title}</dt>
