@@ -92,6 +92,8 @@ async def test_the_icon_of_every_page_is_the_logo(chromium: Browser, sandbox_ser
         await page.goto(sandbox_server.url + path, wait_until="commit")
         icon = page.locator("link[rel=icon]")
         await expect(icon).to_be_attached()
-        found = await icon.evaluate("async (link) => (await fetch(link.href)).text()") if "mail" not in path else None
+        found = (
+            await icon.evaluate("async (link) => (await fetch(link.href)).text()") if "mail" not in path else None
+        )
         assert found in {logo, None}, path
     await context.close()
