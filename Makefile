@@ -18,6 +18,8 @@ CLUSTERED := $(addprefix tests/,actors/synthesis app storage)
 TYPESCRIPT := clients/typescript
 TYPESCRIPT_PACKAGES := $(TYPESCRIPT)/node_modules/.package-lock.json
 TYPESCRIPT_BUILT := $(TYPESCRIPT)/dist/.built
+# The same client as one module, which the pages of the server load.
+PAGES_CLIENT := app/pages/static/client/parley-client.js
 RUN_LOCKS := $(LOCKS)/local.lock $(LOCKS)/embedded.lock $(LOCKS)/turns.lock
 
 # If it is set, as in most container images, every process compiles all imported modules again, which takes 3 s of CPU.
@@ -109,7 +111,7 @@ soak-hour: $(INSTALLED) ## run 300 streams for an hour while stores become unava
 soak-json: $(INSTALLED) ## read random JSON as events of vendors for an hour (ARGS="--minutes 10")
 	@$(VENV)/bin/python -m bench.random_json --minutes 60 $(ARGS)
 
-clients: $(TYPESCRIPT_BUILT) ## build the TypeScript client (needs Node 20 and npm)
+clients: $(TYPESCRIPT_BUILT) $(PAGES_CLIENT) ## build the TypeScript client, also for the pages of the server (needs Node 20 and npm)
 
 lock: $(INSTALLED) ## write the lock files from pyproject.toml (UPGRADE=--upgrade for the newest versions)
 	@$(VENV)/bin/uv lock --quiet $(UPGRADE)
@@ -132,10 +134,15 @@ $(TYPESCRIPT_PACKAGES): $(TYPESCRIPT)/package-lock.json
 	@cd $(TYPESCRIPT) && npm ci --silent --no-audit --no-fund
 	@touch $@
 
-$(TYPESCRIPT_BUILT): $(TYPESCRIPT_PACKAGES) $(TYPESCRIPT)/tsconfig.json $(wildcard $(TYPESCRIPT)/src/*.ts $(TYPESCRIPT)/src/*/*.ts)
+$(TYPESCRIPT_BUILT): $(TYPESCRIPT_PACKAGES) $(TYPESCRIPT)/package.json $(TYPESCRIPT)/tsconfig.json \
+		$(wildcard $(TYPESCRIPT)/src/*.ts $(TYPESCRIPT)/src/*/*)
 	@rm -rf $(TYPESCRIPT)/dist
-	@cd $(TYPESCRIPT) && node_modules/.bin/tsc
+	@cd $(TYPESCRIPT) && npm run --silent build
 	@touch $@
+
+$(PAGES_CLIENT): $(TYPESCRIPT_BUILT) $(TYPESCRIPT)/pages.ts
+	@cd $(TYPESCRIPT) && npm run --silent pages -- --outfile=$(abspath $@)
+	@cp $(addprefix $(TYPESCRIPT)/dist/audio/,worklet.js silero.bin silero.LICENSE.txt) $(@D)
 
 $(RUNNABLE): $(RUN_LOCKS) $(LOCKS)/bootstrap.lock deploy/setup pyproject.toml
 	@deploy/setup $(VENV)

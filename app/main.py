@@ -12,12 +12,14 @@ from functools import partial
 import structlog
 from aiohttp import web
 
+from app.error_pages import error_page
 from app.http.paths import routes_of
 from app.http.request.checks import handler_of
 from app.http.request.held_bodies import HELD_BODIES, HeldBodies
 from app.http.request.large_responses import UNSENT_BYTES, UnsentBytes
 from app.http.request.pipeline import on_prepare
 from app.http.rows.endpoint import Endpoint
+from app.http.rows.row_errors import ERROR_PAGE
 from app.http.serving.connections import Bounds
 from app.http.serving.server import DIRECT, Runner, runner_of
 from app.http.wire.direct import DirectAnswers
@@ -51,7 +53,8 @@ def application(services: Services, rows: Sequence[Endpoint] | None = None) -> w
     app[SERVICES] = services
     app[UNSENT_BYTES] = UnsentBytes()
     app[HELD_BODIES] = HeldBodies()
-    rows = public_routes(services.settings) if rows is None else rows
+    if rows is None:  # The metrics port has no pages to which an error page could lead.
+        rows, app[ERROR_PAGE] = public_routes(services.settings), error_page
     app[DIRECT] = DirectAnswers({row.path: row.direct for row in rows if row.direct is not None}, services)
     routes = routes_of({path for row in rows for path in row.paths})
     for row in rows:

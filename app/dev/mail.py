@@ -1,12 +1,14 @@
 """The emails that the local inbox of a development server keeps instead of delivering them."""
 
-import re
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from functools import partial
 from html import escape
+from urllib.parse import urlencode
 
 from aiohttp import web
 
 from app.dev.area import DEVELOPMENT, require_app
+from app.dev.inbox_page import Kept, Search, inbox_page, linked, shown_time
 from app.dev.sandbox import ask_sandbox
 from app.http.html import Html, wants_html
 from app.http.links import LinkAddress
@@ -25,12 +27,17 @@ _INBOX = Capability[None, InboxClient]("inbox").by(InboxClient)
 _PIXEL_PATH = "/bp/res/i.gif"
 """The only image that emails may load."""
 _NEWEST = 20
-_LINK = re.compile(r"https?://[^\s<>\"']+")
+_NEW_TABS = '<base target="_blank">'
+_TITLES = {"html": "HTML", "text": "Text", "source": "Source"}
+_TRY = 'Log in <a href="/dev/accounts#email_code">with an email address</a>, and its code appears here.'
+_VARY = {"Vary": "Accept"}
 
 
 class MailQuery(Model):
     to: LinkAddress | None = None
     """List only the emails to this address."""
+    id: str | None = None
+    """The email that the page for browsers shows. Default: the newest."""
 
 
 class SentQuery(Model):
@@ -62,52 +69,74 @@ async def read_mail(call: Call, query: Query[MailQuery]) -> web.Response:
     """
     mails = await ask_sandbox(call.services, _INBOX, lambda inbox: inbox.mails(query.to or None))
     if not wants_html(call.request):
-        return json_response([mail.model_dump() for mail in mails])
-    title = f"Emails to {query.to}" if query.to else "Emails"
-    none = f"<p>There are no emails{' to this address' if query.to else ''} yet.</p>"
-    shown = "\n".join(map(_article, mails)) or none
-    header = (
-        f'<header><h1>{escape(title)}</h1><nav><a href="/">Talk</a>'
-        '<a href="/dev/accounts">Accounts</a><a href="/dev/payments">Payments</a>'
-        '<a href="/dev/engagement">Engagement</a></nav></header>'
-    )
-    search = (
-        '<form><label>Recipient<input name="to" type="email" '
-        f'value="{escape(query.to or "")}"></label><button>Show</button></form>'
-    )
-    page = Html(
-        title,
-        f"{header}\n{search}\n{shown}",
-        layout="list",
-        frames=True,
+        return json_response([mail.model_dump() for mail in mails], headers=_VARY)
+    opened = next((mail for mail in mails if mail.id == query.id), mails[0] if mails else None)
+    source = "" if opened is None else await ask_sandbox(call.services, _INBOX, partial(_source, opened.id))
+    response = _page(call, query, mails, opened=opened, source=source).response()
+    response.headers.update(_VARY)
+    return response
+
+
+async def _source(mail_id: str, inbox: InboxClient) -> str:
+    return await inbox.source(mail_id)
+
+
+def _page(call: Call, query: MailQuery, mails: list[KeptMail], *, opened: KeptMail | None, source: str) -> Html:
+    return inbox_page(
+        call,
+        "Emails",
+        [Kept(mail.id, _item(mail, to=query.to, is_open=mail is opened)) for mail in mails],
+        search=Search("Recipient", "email", query.to or ""),
+        none=f"There are no emails{' to this address' if query.to else ''} yet. {_TRY}",
+        detail="" if opened is None else _article(opened, source, is_chosen=query.id is not None, to=query.to),
         images_from=f"{call.services.settings.public_url}{_PIXEL_PATH}",
     )
-    return page.response()
 
 
-def _article(mail: KeptMail) -> str:
-    at = datetime.fromtimestamp(mail.at / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    html = ""
-    if mail.html:
-        html = (
-            f'<details><summary>HTML</summary><iframe sandbox title="HTML of the email" '
-            f'srcdoc="{escape(mail.html)}"></iframe></details>'
-        )
-    sender = escape(str(mail.headers.get("From", "")))
+def _item(mail: KeptMail, *, to: str | None, is_open: bool) -> str:
+    current = ' aria-current="true"' if is_open else ""
     return (
-        f"<article><h2>{escape(mail.subject)}</h2><p>{at}, to {escape(mail.to)}, from {sender}</p>"
-        f"<pre>{_linked(mail.text)}</pre>{html}</article>"
+        f'<a href="{escape(_link(to, mail_id=mail.id))}"{current}><strong>{escape(mail.subject)}</strong>'
+        f"<span>{escape(mail.to)}</span>{shown_time(mail.at)}</a>"
     )
 
 
-def _linked(text: str) -> str:
-    """Return escaped text whose URLs are links."""
-    parts, end = [], 0
-    for found in _LINK.finditer(text):
-        url = escape(found[0])
-        parts += [escape(text[end : found.start()]), f'<a href="{url}">{url}</a>']
-        end = found.end()
-    return "".join([*parts, escape(text[end:])])
+def _link(to: str | None, *, mail_id: str = "") -> str:
+    return f"?{urlencode({name: value for name, value in (('to', to), ('id', mail_id)) if value})}"
+
+
+def _article(mail: KeptMail, source: str, *, is_chosen: bool, to: str | None) -> str:
+    """Return an open email. On a phone, one that was chosen is shown in place of the list."""
+    facts = {"From": str(mail.headers.get("From", "")), "To": mail.to}
+    listed = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
+    parts = {"html": _frame(mail.html)} if mail.html else {}
+    if mail.text:
+        parts["text"] = f"<pre>{linked(mail.text)}</pre>"
+    parts["source"] = f'<pre class="raw" tabindex="0">{escape(source)}</pre>'
+    shown = "".join(f'<div class="part" data-part="{name}">{html}</div>' for name, html in parts.items())
+    back = f'<a class="back" href="{escape(_link(to))}">All emails</a>'
+    return (
+        f'<article class="mail{" chosen" if is_chosen else ""}">{back}<h2>{escape(mail.subject)}</h2>'
+        f"<dl>{listed}<dt>Date</dt><dd>{shown_time(mail.at)}</dd></dl>{_tabs(list(parts))}{shown}</article>"
+    )
+
+
+def _tabs(parts: Sequence[str]) -> str:
+    """Return the choice of the part that is shown. It works by rules of the style sheet, without the script."""
+    choices = "".join(
+        f'<label><input type="radio" name="part" value="{part}"{" checked" if part == parts[0] else ""}>'
+        f"<span>{_TITLES[part]}</span></label>"
+        for part in parts
+    )
+    return f'<fieldset class="tabs"><legend class="unseen">Part of the email</legend>{choices}</fieldset>'
+
+
+def _frame(html: str) -> str:
+    """Return the HTML part in a frame. Its links open in new tabs, and nothing in it can run."""
+    return (
+        '<iframe title="HTML of the email" sandbox="allow-popups allow-popups-to-escape-sandbox" '
+        f'srcdoc="{escape(_NEW_TABS + html)}"></iframe>'
+    )
 
 
 _DOCS = Docs(answers={200: OtherResponse("A page, or JSON.", "application/json")})

@@ -1,34 +1,42 @@
-"""Small HTML pages that are rendered per request. They contain no scripts and load nothing."""
+"""Small HTML pages that are rendered per request. Without `parts`, they contain no scripts and load nothing."""
 
 import hashlib
+import re
 from base64 import b64encode
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from http import HTTPStatus
 from typing import Literal
+from urllib.parse import quote
 
 from aiohttp import web
 from yarl import URL
 
-from streams.wire.page_style import PARTS, VARIABLES
+from streams.wire.page_style import BAR, ICON_URL, PARTS, VARIABLES
 
 _STYLE = """
 h1 { text-wrap: balance; }
 .list main { max-width: 60rem; margin: 0 auto; padding: .75rem 1rem; }
-.list header { display: flex; flex-wrap: wrap; align-items: baseline; justify-content: space-between;
-  gap: 0 1rem; }
-.list nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem; }
 .list form { display: flex; align-items: end; gap: .5rem; max-width: 28rem; margin: .75rem 0; }
 .list form label { flex: 1; min-width: 0; }
 .list form :is(button, input) { height: 2.75rem; }
+.card:has(.page-bar) { padding: 0; grid-template-rows: auto 1fr; align-content: stretch; justify-items: stretch; }
+.card .page-bar { margin: 0; gap: var(--space-4); font-size: var(--size-m); font-weight: 400; }
+.card .page-bar + main { place-self: center; width: calc(100% - 2rem); margin: 1rem; }
 .check { display: flex; align-items: center; gap: .75rem; min-height: 2.75rem; font-weight: 400; }
 article { border: 1px solid var(--line); border-radius: var(--card-radius); background: var(--card);
   padding: 1rem; margin: .75rem 0; }
 article p { margin: 0; font-size: var(--size-s); color: var(--quiet); }
 pre { white-space: pre-wrap; font: var(--size-s)/1.5 var(--mono); margin: .75rem 0; }
 iframe { width: 100%; height: 24rem; margin-top: .5rem; border: 1px solid var(--line);
-  border-radius: var(--radius); background: #fff; }
+  border-radius: var(--radius); background: var(--paper); }
 """
+_SCRIPTS = "script-src 'self'; connect-src 'self'; "
+_MAX_MEDIA_TYPES = 30
+_OF_CALLS = ("x-service-", "authorization")
+"""The beginnings of headers by which a call of the interface names its app, session or token."""
+_WEIGHT = re.compile(r"[01](\.\d{0,3})?", re.ASCII)
 _DEFAULT_COLOR = "#0172ad"
 _MIN_CONTRAST = 4.5
 """The contrast that text must have with its background, by WCAG 2.2."""
@@ -59,8 +67,14 @@ class Html:
     language: str = "en"
     color: str | None = None
     """The colour of its buttons, as `#rrggbb`."""
+    bar: str = ""
+    """The bar above it, as HTML."""
+    app: str = ""
+    """The name of the app whose page it is. It is shown above the body, and its initial is the icon."""
     layout: Literal["card", "list"] = "card"
     """Whether it shows one card, or a list of articles below a header."""
+    parts: Sequence[str] = ()
+    """Paths of style sheets and modules of this server that it loads."""
     frames: bool = False
     """Whether it shows documents in frames."""
     images_from: str = ""
@@ -71,21 +85,30 @@ class Html:
     def response(self, *, status: int = HTTPStatus.OK) -> web.Response:
         color = self.color or _DEFAULT_COLOR
         style = f"{VARIABLES}:root {{ --accent: {color}; --on-accent: {text_on(color)}; }}\n{PARTS}{_STYLE}"
+        if self.bar:
+            style += BAR
         allowed = f"'sha256-{b64encode(hashlib.sha256(style.encode()).digest()).decode()}'"
         if self.frames:  # The documents in them are shown with their own styles.
             allowed = "'unsafe-inline'"
+        if self.parts:
+            allowed += " 'self'"
         images = f"data: {self.images_from}".strip()
         forms = f"'self' {_source(self.forms_lead_to)}".strip()
+        scripts = _SCRIPTS if self.parts else ""
         policy = (
-            f"default-src 'none'; style-src {allowed}; img-src {images}; form-action {forms}; base-uri 'none'; "
-            "frame-ancestors 'none'"
+            f"default-src 'none'; {scripts}style-src {allowed}; img-src {images}; form-action {forms}; "
+            "base-uri 'none'; frame-ancestors 'none'"
         )
         text = _PAGE.format(
             title=escape(self.title),
+            icon=_initial_icon(self.app, color) if self.app else ICON_URL,
+            header=_HEADER.format(initial=_initial(self.app), name=escape(self.app)) if self.app else "",
+            bar=self.bar,
             body=self.body,
             language=escape(self.language),
             layout=self.layout,
             style=style,
+            parts="".join(map(_part, self.parts)),
         )
         headers = {
             "Content-Security-Policy": policy,
@@ -94,6 +117,20 @@ class Html:
             "X-Content-Type-Options": "nosniff",
         }
         return web.Response(text=text, status=status, headers=headers, content_type="text/html")
+
+
+def _part(path: str) -> str:
+    if path.endswith(".css"):
+        return f'\n<link rel="stylesheet" href="{path}">'
+    return f'\n<script type="module" src="{path}"></script>'
+
+
+def _initial(name: str) -> str:
+    return escape(name[0].upper())
+
+
+def _initial_icon(name: str, color: str) -> str:
+    return f"data:image/svg+xml,{quote(_ICON.format(color=color, on_color=text_on(color), initial=_initial(name)))}"
 
 
 def _source(url: str) -> str:
@@ -108,6 +145,11 @@ def _source(url: str) -> str:
     return f"{origin.scheme}:" if ":" in (origin.host or "") else str(origin)
 
 
+_ICON = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><rect width="24" height="24" rx="6" \
+fill="{color}"/><text x="12" y="17.5" text-anchor="middle" font-family="sans-serif" font-weight="600" \
+font-size="15" fill="{on_color}">{initial}</text></svg>"""
+_HEADER = """<header><span aria-hidden="true">{initial}</span>{name}</header>
+"""
 _PAGE = """<!doctype html>
 <html lang="{language}">
 <head>
@@ -115,12 +157,12 @@ _PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
 <title>{title}</title>
-<link rel="icon" href="data:,">
-<style>{style}</style>
+<link rel="icon" href="{icon}">
+<style>{style}</style>{parts}
 </head>
-<body class="{layout}">
+<body class="{layout}">{bar}
 <main>
-{body}
+{header}{body}
 </main>
 </body>
 </html>
@@ -130,3 +172,28 @@ _PAGE = """<!doctype html>
 def wants_html(request: web.Request) -> bool:
     """Return whether the caller is a browser that shows the response."""
     return "text/html" in ",".join(request.headers.getall("Accept", [])).lower()
+
+
+def prefers_html(request: web.Request) -> bool:
+    """Return whether a request is that of a browser which opens an address.
+
+    Such requests name `text/html`, and rank it above JSON. Calls of the interface never do, because some libraries
+    name `text/html` by default.
+    """
+    if any(name.lower().startswith(_OF_CALLS) for name in request.headers):
+        return False
+    weights = _weights(",".join(request.headers.getall("Accept", [])))
+    html, json = weights.get("text/html", 0.0), weights.get("application/json")
+    if json is not None:
+        return html > json
+    return html > 0 and html >= max(weights.get("application/*", 0.0), weights.get("*/*", 0.0))
+
+
+def _weights(accepted: str) -> dict[str, float]:
+    """Return the media types of a header `Accept` with their weights (RFC 9110 §12.5.1)."""
+    weights = {}
+    for part in accepted.lower().split(",")[:_MAX_MEDIA_TYPES]:
+        media_type, *parameters = (text.strip() for text in part.split(";"))
+        q = next((text[2:] for text in parameters if text.startswith("q=")), "1")
+        weights[media_type] = float(q) if _WEIGHT.fullmatch(q) else 0.0
+    return weights

@@ -10,7 +10,7 @@ from app.mail.errors import ApiEmailInvalid, EmailToInvalid
 from app.mail.links import PIXEL_PATH, UNSUBSCRIBE_PATH
 from app.mail.send import LIMIT, send
 from app.mail.tracking import DIRECT, pixel, pixel_head
-from app.mail.unsubscribe import unsubscribe, unsubscribe_page
+from app.mail.unsubscribe import error_page, unsubscribe, unsubscribe_page
 from storage.mail.mails import SendDuplicate
 from streams.wire.errors import ConfigInvalid, DatabaseError, DatabaseUnavailable
 
@@ -24,6 +24,7 @@ AREA = Area(
 )
 PUBLIC = replace(AREA, access=Access.PUBLIC, s2s=False, scope="", statuses={})
 """Endpoints that mail programs and browsers of recipients call."""
+UNSUBSCRIBE = replace(PUBLIC, error_page=error_page)
 PIXEL = replace(PUBLIC, ignores_app=True, access_log=False)
 """The query contains an email address, and requests are frequent."""
 _IMAGE = Docs(answers={200: OtherResponse("A transparent GIF of one pixel.", "image/gif")})
@@ -43,12 +44,12 @@ MAIL_HUB_ROUTES = [
     ),
     Endpoint("GET", PIXEL_PATH, pixel, PIXEL, direct=DIRECT, docs=_IMAGE),
     Endpoint("HEAD", PIXEL_PATH, pixel_head, PIXEL, direct=DIRECT),
-    Endpoint("GET", UNSUBSCRIBE_PATH, unsubscribe_page, PUBLIC, docs=_PAGE),
+    Endpoint("GET", UNSUBSCRIBE_PATH, unsubscribe_page, UNSUBSCRIBE, docs=_PAGE),
     Endpoint(
         "POST",
         UNSUBSCRIBE_PATH,
         unsubscribe,
-        PUBLIC,
+        UNSUBSCRIBE,
         errors=(DatabaseError, DatabaseUnavailable),
         docs=_DONE,
     ),

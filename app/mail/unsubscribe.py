@@ -13,6 +13,7 @@ from app.http.rows.replies import json_response
 from app.mail.links import UNSUBSCRIBE_PATH, Subscription, read_token
 from app.services import Services
 from storage.configs.kinds.apps import APPS
+from storage.configs.kinds.email import EMAIL
 from storage.mail import suppressions
 from streams.wire.model import Model
 
@@ -58,7 +59,14 @@ async def unsubscribe(call: Call, query: Query[UnsubscribeQuery]) -> web.Respons
     return _page(call.services, named, "You are unsubscribed", text)
 
 
+def error_page(_request: web.Request, status: int) -> web.Response:
+    """Return the page of a link that cannot be used. It does not say why."""
+    title, text = "This link does not work", "Open the link in the email again, or write to whoever sent it."
+    return Html(title, f"<h1>{title}</h1>\n<p>{text}</p>").response(status=status)
+
+
 def _page(services: Services, named: Subscription, title: str, body: str) -> web.Response:
-    app = services.configs.singleton(APPS, named.app_id).title or named.app_id
-    header = f'<header><span aria-hidden="true">{escape(app[0].upper())}</span>{escape(app)}</header>'
-    return Html(title, f"{header}\n<h1>{escape(title)}</h1>\n{body}").response()
+    configs = services.configs
+    app = configs.singleton(APPS, named.app_id).title or named.app_id
+    color = configs.singleton(EMAIL, named.app_id).color
+    return Html(title, f"<h1>{escape(title)}</h1>\n{body}", app=app, color=color).response()

@@ -11,16 +11,18 @@ from typing import Self
 
 from aiohttp import web
 
-from streams.wire.page_style import PARTS, VARIABLES
+from streams.wire.page_style import BAR, LOGO_FILE, PARTS, VARIABLES
 
 STATIC = Path(__file__).parent / "static"
 DOCS_LINK = 'href="/docs"'
 """The line of a page with this text links to the API reference."""
 
 _TYPES = {
+    ".bin": "application/octet-stream",
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml; charset=utf-8",
     ".wasm": "application/wasm",
 }
 _HEADERS = {
@@ -59,31 +61,34 @@ class Page:
         return web.Response(body=body, headers=headers)
 
 
-_SHARED = {"theme.css": VARIABLES, "parts.css": PARTS}
-"""The styles of all pages."""
-_FILE = re.compile(r"([a-z]+)/[a-z0-9_-]+\.(?:css|js|wasm)", re.ASCII)
+_SHARED = {"theme.css": VARIABLES, "parts.css": PARTS, "bar.css": BAR, "logo.svg": LOGO_FILE}
+"""The styles and the icon of all pages."""
+_BAR = b"<!-- bar -->"
+"""The place of a page that gets the links of its bar."""
+_FILE = re.compile(r"([a-z]+)/[a-z0-9_-]+\.(?:bin|css|js|wasm)", re.ASCII)
 
 
 def is_part(name: str, folders: frozenset[str]) -> bool:
-    """Return whether `name` is a style of all pages, or a style, script or module of one of these folders."""
+    """Return whether `name` is a file of all pages, or a style, script or module of one of these folders."""
     found = _FILE.fullmatch(name)
     return name in _SHARED or (found is not None and found[1] in folders and (STATIC / name).is_file())
 
 
-def static_page(name: str, *, without: tuple[str, ...] = ()) -> Page:
+def static_page(name: str, *, without: tuple[str, ...] = (), bar: str = "") -> Page:
     """Return the current version of the file `name` below `STATIC`. Large files are stored as `name.gz`.
 
-    `without`: lines that contain one of these texts are removed. Only for files that are not stored as gzip.
+    `without`: lines that contain one of these texts are removed. `bar`: the links of the page's bar. Both only for
+    files that are not stored as gzip.
     """
     if name in _SHARED:
-        return Page.of(_TYPES[".css"], _SHARED[name].encode())
+        return Page.of(_TYPES[Path(name).suffix], _SHARED[name].encode())
     path, gzipped = STATIC / name, STATIC / f"{name}.gz"
     stored = gzipped if gzipped.exists() else path
-    return _read(stored, _TYPES[path.suffix], stored.stat().st_mtime_ns, without)
+    return _read(stored, _TYPES[path.suffix], stored.stat().st_mtime_ns, without, bar)
 
 
 @lru_cache(maxsize=256)
-def _read(stored: Path, content_type: str, changed_ns: int, without: tuple[str, ...]) -> Page:
+def _read(stored: Path, content_type: str, changed_ns: int, without: tuple[str, ...], bar: str) -> Page:
     """Read a file. `changed_ns` is part of the cache key, so that an edited file is read again."""
     body = stored.read_bytes()
     if stored.suffix == ".gz":
@@ -91,6 +96,8 @@ def _read(stored: Path, content_type: str, changed_ns: int, without: tuple[str, 
     if without:
         lines = body.decode().splitlines(keepends=True)
         body = "".join(line for line in lines if not any(text in line for text in without)).encode()
+    if bar:
+        body = body.replace(_BAR, bar.encode())
     return Page.of(content_type, body)
 
 

@@ -5,6 +5,7 @@ from aiohttp import web
 from app.http.errors import PathNotFound
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Path
+from app.page_bar import CONSOLE, bar_links
 from app.pages.assets import is_part, static_page
 from app.pages.rows import page_row
 from streams.wire.model import Model
@@ -14,7 +15,7 @@ _POLICY = (
     "media-src blob:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_FOLDERS = frozenset({"console", "vendor"})
+_FOLDERS = frozenset({"console", "shared", "vendor"})
 
 
 class ConsolePartPath(Model):
@@ -27,7 +28,8 @@ async def console_page(call: Call) -> web.Response:
 
     The page is available in development, or with `PARLEY_CONSOLE=on`.
     """
-    return await static_page("console/index.html").response(call.request, policy=_POLICY)
+    bar = bar_links(call.services, CONSOLE)
+    return await static_page("console/index.html", bar=bar).response(call.request, policy=_POLICY)
 
 
 async def console_part(call: Call, path: Path[ConsolePartPath]) -> web.Response:

@@ -5,7 +5,8 @@ from aiohttp import web
 from app.http.errors import PathNotFound
 from app.http.rows.endpoint import Call
 from app.http.rows.inputs import Path
-from app.pages.assets import DOCS_LINK, is_part, static_page
+from app.page_bar import bar_links
+from app.pages.assets import is_part, static_page
 from app.pages.rows import page_row
 from streams.wire.model import Model
 
@@ -13,7 +14,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:{pictures}; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_FOLDERS = frozenset({"accounts", "engagement", "payments", "talk", "vendor"})
+_FOLDERS = frozenset({"accounts", "client", "engagement", "inbox", "payments", "shared", "talk", "vendor"})
 
 
 class DeveloperPartPath(Model):
@@ -26,7 +27,7 @@ async def accounts_page(call: Call) -> web.Response:
 
     Only development servers have this page.
     """
-    return await _page(call, "accounts/index.html")
+    return await _page(call, "accounts")
 
 
 async def payments_page(call: Call) -> web.Response:
@@ -34,7 +35,7 @@ async def payments_page(call: Call) -> web.Response:
 
     Only development servers have this page.
     """
-    return await _page(call, "payments/index.html")
+    return await _page(call, "payments")
 
 
 async def engagement_page(call: Call) -> web.Response:
@@ -42,7 +43,7 @@ async def engagement_page(call: Call) -> web.Response:
 
     Only development servers have this page.
     """
-    return await _page(call, "engagement/index.html")
+    return await _page(call, "engagement")
 
 
 async def developer_part(call: Call, path: Path[DeveloperPartPath]) -> web.Response:
@@ -53,8 +54,8 @@ async def developer_part(call: Call, path: Path[DeveloperPartPath]) -> web.Respo
 
 
 async def _page(call: Call, name: str) -> web.Response:
-    hidden = () if call.services.settings.shows_docs else (DOCS_LINK,)
-    return await static_page(name, without=hidden).response(call.request, policy=_policy(call))
+    bar = bar_links(call.services, f"/dev/{name}")
+    return await static_page(f"{name}/index.html", bar=bar).response(call.request, policy=_policy(call))
 
 
 def _policy(call: Call) -> str:

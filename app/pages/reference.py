@@ -10,6 +10,7 @@ from app.http.errors import PathNotFound
 from app.http.openapi.document import openapi
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Path
+from app.page_bar import REFERENCE, bar_links
 from app.pages.assets import Page, is_part, static_page
 from app.pages.rows import page_row
 from streams.wire.codec import dumps
@@ -33,7 +34,8 @@ class DocsPartPath(Model):
 async def docs_page(call: Call) -> web.Response:
     """Read this page."""
     hidden = () if call.services.settings.development else (_SESSION,)
-    return await static_page("reference/index.html", without=hidden).response(call.request, policy=_POLICY)
+    page = static_page("reference/index.html", without=hidden, bar=bar_links(call.services, REFERENCE))
+    return await page.response(call.request, policy=_POLICY)
 
 
 async def docs_viewer(call: Call) -> web.Response:

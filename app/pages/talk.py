@@ -8,23 +8,22 @@ from app.http.errors import PathNotFound
 from app.http.html import Html
 from app.http.rows.endpoint import DEFAULT_APP, Call
 from app.http.rows.inputs import Path, Query
+from app.page_bar import TALK, bar_links
 from app.pages.assets import DOCS_LINK, is_part, static_page
 from app.pages.rows import page_row
 from app.playground import playground_shown
 from streams.wire.model import Model
 
 _POLICY = (
-    "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' data:; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_DEVELOPMENT_LINK = 'href="/dev/'
-_CONSOLE_LINK = 'href="/console"'
 _NOT_FOUND = """<h1>Page not found</h1>
 <p>Either this server has no such app, or the app has no talk page.</p>
 <p>Check the value of <code>?app=</code> in the address. The operator of the server can turn on
 <code>playground</code> in the app's config of kind <code>apps</code>.</p>
 """
-_FOLDERS = frozenset({"talk", "vendor"})
+_FOLDERS = frozenset({"client", "inside", "pronounce", "shared", "talk", "vendor"})
 
 
 class TalkQuery(Model):
@@ -46,14 +45,8 @@ async def talk_page(call: Call, query: Query[TalkQuery]) -> web.Response:
         if "text/html" not in call.request.headers.get("Accept", ""):
             raise PathNotFound(call.request.path)
         return _not_found_page(call)
-    settings = call.services.settings
-    links = {
-        DOCS_LINK: settings.shows_docs,
-        _DEVELOPMENT_LINK: settings.development,
-        _CONSOLE_LINK: settings.development
-        and settings.shows_console,  # Users of an app need not know its address.
-    }
-    page = static_page("talk/index.html", without=tuple(link for link, shown in links.items() if not shown))
+    hidden = () if call.services.settings.shows_docs else (DOCS_LINK,)
+    page = static_page("talk/index.html", without=hidden, bar=bar_links(call.services, TALK))
     return await page.response(call.request, policy=_POLICY)
 
 
@@ -66,6 +59,11 @@ async def talk_part(call: Call, path: Path[PartPath]) -> web.Response:
     return await static_page(part).response(call.request, policy=_POLICY)
 
 
+async def icon(call: Call) -> web.Response:
+    """Read the icon of all pages, for which browsers also ask when they show JSON."""
+    return await static_page("logo.svg").response(call.request, policy=_POLICY)
+
+
 def _not_found_page(call: Call) -> web.Response:
     """Return the 404 page for browsers. It does not reveal whether the app exists."""
     talk = '<a href="/">Talk</a>' if playground_shown(call.services, DEFAULT_APP) else ""
@@ -76,5 +74,6 @@ def _not_found_page(call: Call) -> web.Response:
 
 TALK_ROUTES = [
     page_row("/", talk_page, "text/html", errors=(PathNotFound,)),
+    page_row("/favicon.ico", icon, "image/svg+xml"),
     page_row("/static/{part:.+}", talk_part, "*/*", errors=(PathNotFound,)),
 ]

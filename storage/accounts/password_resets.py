@@ -14,6 +14,8 @@ class ResetRequest(Model):
     """A normalized address."""
     language: str
     """The `Accept-Language` of the request."""
+    requested: str = ""
+    """When and from where it was requested, in the language of the email."""
     custom_variables: dict[str, Any]
 
 

@@ -117,7 +117,7 @@ class AccountsPage:
     async def mail_page(self, link: str) -> AsyncIterator[Page]:
         """Open a link of the newest mail in a new tab during the block."""
         async with self.page.expect_popup() as opened:
-            await self.flow.get_by_role("button", name=link).first.click()
+            await self.flow.get_by_role("link", name=link).first.click()
         page = await opened.value
         try:
             yield page

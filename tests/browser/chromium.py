@@ -38,14 +38,15 @@ def chromium_path() -> str:
 
 
 @asynccontextmanager
-async def running_chromium(microphone: Path) -> AsyncIterator[Browser]:
-    """Run Chromium. The WAV file `microphone` is played once whenever a page opens the microphone."""
+async def running_chromium(microphone: Path, *, again: bool = False) -> AsyncIterator[Browser]:
+    """Run Chromium. The WAV file `microphone` is played whenever a page opens the microphone, once or `again`."""
+    played = str(microphone) if again else f"{microphone}%noloop"
     as_root = ("--no-sandbox",) if sys.platform == "linux" and os.geteuid() == 0 else ()
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path=chromium_path(),
             headless=True,
-            args=[*_FLAGS, *as_root, f"--use-file-for-fake-audio-capture={microphone}%noloop"],
+            args=[*_FLAGS, *as_root, f"--use-file-for-fake-audio-capture={played}"],
         )
         try:
             yield browser

@@ -1,9 +1,13 @@
-"""A vendor at a real socket whose answers a test sends word by word. It transcribes audio to its duration."""
+"""A vendor at a real socket whose answers a test sends word by word. It transcribes audio to its duration.
+
+It assesses each reading as the test says, in the form of vendor A's detailed result.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from aiohttp import web
 
@@ -19,6 +23,8 @@ class ControlledVendor:
     """The words to send. An empty one ends the answer."""
     disconnected: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the client disconnects before the end of the answer."""
+    assessment: dict[str, Any] = field(default_factory=dict)
+    """The fields `text` and `raw_data` of the next assessments."""
 
     def send(self, *words: str) -> None:
         for word in words:
@@ -45,6 +51,10 @@ class ControlledVendor:
         transcript = f"{duration_s(wav, WAV):.1f} seconds"
         return web.json_response({"text": "" if form["model"] == "silent" else transcript})
 
+    async def assess(self, request: web.Request) -> web.Response:
+        await request.post()
+        return web.json_response({**self.assessment, "usage": {"type": "duration", "seconds": 3}})
+
 
 @asynccontextmanager
 async def running_controlled_vendor() -> AsyncIterator[ControlledVendor]:
@@ -52,6 +62,7 @@ async def running_controlled_vendor() -> AsyncIterator[ControlledVendor]:
     app = web.Application(client_max_size=1 << 24)
     app.router.add_post("/v1/chat/completions", vendor.chat)
     app.router.add_post("/v1/audio/transcriptions", vendor.transcribe)
+    app.router.add_post("/v1/audio/assessments", vendor.assess)
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0.1, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -48,8 +48,14 @@ class TalkPage:
         await self.page.goto(self.server.url + "/")
         await self.ready()
         if strategy:
-            async with self.settings():
-                await self.strategy.select_option(strategy)
+            await self.choose(strategy)
+
+    async def choose(self, strategy: str) -> None:
+        async with self.settings():
+            await self.strategy.select_option(strategy)
+
+    async def interrupt(self) -> None:
+        await self.button("Interrupt").click()
 
     async def reload_during_answer(self) -> None:
         """Reload the page once it has stored the id of the running stream, which it needs to resume the answer."""
@@ -155,7 +161,7 @@ class TalkPage:
     async def played(self) -> float:
         """Wait until the answer has been played. Return how many milliseconds of audio that were."""
         await self.page.evaluate(_PLAYER_IS, "idle")
-        return await self.page.evaluate("() => window.parley.player.playedMs")
+        return await self.page.evaluate("() => window.parley.player.heardMs")
 
     async def press(self, button: Locator) -> None:
         await button.scroll_into_view_if_needed()

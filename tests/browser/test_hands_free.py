@@ -1,32 +1,36 @@
 """The mode without hands: the page detects when the user speaks, and sends what was said after a pause."""
 
-from playwright.async_api import expect
+import re
+import wave
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
 
+import pytest_asyncio
+from playwright.async_api import Request, expect
+from yarl import URL
+
+from tests.browser.chromium import running_chromium
 from tests.browser.conftest import SPOKEN
 from tests.browser.talk_page import TalkPage, plain
+from tests.running.servers import Server
 
-_UTTERANCES = """async (frames) => {
-    const { Utterances } = await import("/static/talk/voice_detection.js");
-    const utterances = new Utterances();
-    const changes = [];
-    frames.forEach(([count, voiced, overAnswer]) => {
-        for (let frame = 0; frame < count; frame += 1) {
-            const change = utterances.push(voiced, { overAnswer });
-            if (change) changes.push(change);
-        }
-    });
-    return changes;
-}"""
+STORY = "\n\n".join(["The boats went out with the tide. Then a bell rang."] * 8)
+PAUSE_S = 3
+DURATION = re.compile(r"\d\.\d seconds")
 
-SOUNDS = {
-    "a click": ([(5, True, False), (40, False, False)], []),
-    "a voice": ([(6, True, False), (26, False, False)], ["began"]),
-    "a pause": ([(6, True, False), (27, False, False)], ["began", "ended"]),
-    "a short pause": ([(6, True, False), (20, False, False), (1, True, False), (26, False, False)], ["began"]),
-    "an echo": ([(9, True, True), (40, False, True)], []),
-    "over the answer": ([(10, True, True), (27, False, True), (10, True, True)], ["began", "ended", "began"]),
-}
-"""Numbers of frames, whether they have a voice, and whether an answer is played; the changes that they make."""
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def talkative(microphone: Path, server: Server, tmp_path: Path) -> AsyncIterator[TalkPage]:
+    """A page at whose microphone somebody asks the same again and again, and leaves a pause for the answer."""
+    with wave.open(str(microphone)) as spoken, wave.open(str(tmp_path / "again.wav"), "wb") as again:
+        again.setparams(spoken.getparams())
+        again.writeframes(spoken.readframes(spoken.getnframes()) + bytes(2 * PAUSE_S * spoken.getframerate()))
+    async with running_chromium(tmp_path / "again.wav", again=True) as browser:
+        context = await browser.new_context(permissions=["microphone"])
+        talk = TalkPage(await context.new_page(), server)
+        talk.watch()
+        yield talk
 
 
 async def test_an_utterance_is_sent_after_a_pause(talk: TalkPage) -> None:
@@ -43,6 +47,40 @@ async def test_an_utterance_is_sent_after_a_pause(talk: TalkPage) -> None:
     await expect(talk.status).to_contain_text("Ready")
 
 
+async def test_questions_and_an_interruption_need_no_click(
+    talkative: TalkPage, fixed_strategy, duration_recognition: str
+) -> None:
+    """The mode was on during the last visit, so the page listens when it is opened. Then only the voice is used."""
+    talk = talkative
+    await talk.open(await fixed_strategy(STORY, speech="local", recognition=duration_recognition))
+    await talk.button("Hands-free").click()
+    await expect(talk.button("Hands-free")).to_have_attribute("aria-pressed", "true")
+    async with talk.page.expect_request(_heard_something):
+        await talk.page.reload()
+        await talk.ready()
+    await talk.playing()
+    await expect(talk.button("Hands-free")).to_have_attribute("aria-pressed", "true")
+    await talk.button("Hands-free").click()
+    await talk.interrupt()
+    await talk.answered("interrupted")
+    history = await talk.history()
+    questions, answers = (
+        [_text(message) for message in history if message["role"] == role] for role in ("user", "assistant")
+    )
+    assert len(questions) >= 2
+    assert all(map(DURATION.fullmatch, questions))
+    assert any(answers)
+    assert all(STORY.startswith(heard) and heard != STORY for heard in answers)
+    await expect(talk.alert).to_have_count(0)
+
+
+async def test_the_address_can_ask_for_the_mode(talk: TalkPage) -> None:
+    await talk.open("scripted-text")
+    await talk.page.goto(f"{talk.server.url}/?hands-free")
+    await talk.ready()
+    await expect(talk.button("Hands-free")).to_have_attribute("aria-pressed", "true")
+
+
 async def test_the_mode_ends_if_the_microphone_is_not_allowed(visit) -> None:
     talk = await visit(permissions=[])
     await talk.open("scripted-text")
@@ -51,7 +89,10 @@ async def test_the_mode_ends_if_the_microphone_is_not_allowed(visit) -> None:
     await expect(talk.button("Hands-free")).to_have_attribute("aria-pressed", "false")
 
 
-async def test_pauses_end_utterances_and_short_sounds_begin_none(talk: TalkPage) -> None:
-    await talk.open()
-    for sound, (frames, changes) in SOUNDS.items():
-        assert await talk.page.evaluate(_UTTERANCES, frames) == changes, sound
+def _text(message: dict[str, Any]) -> str:
+    return "\n\n".join(item["text"] for item in message["content"] if item["type"] == "text")
+
+
+def _heard_something(request: Request) -> bool:
+    """Return whether this interrupts an answer of which something was heard."""
+    return request.method == "DELETE" and int(URL(request.url).query.get("heard_ms", 0)) > 0

@@ -47,7 +47,7 @@ async def test_an_answer_is_complete_after_a_disconnect_at_any_point(
         controlled_vendor.finish()
         assert await talk.answered() == PARAGRAPHS, f"after {point} words"
         await talk.check_digest()
-        assert await talk.page.evaluate("() => window.parley.run.resumed.length") == 1
+        assert await talk.page.evaluate("() => window.parley.details.resumed.length") == 1
         assert await talk.stored("assistant") == PARAGRAPHS
         assert len(talk.streams) == turn
 

@@ -1,56 +1,256 @@
-"""The details of a request: events, latency, and the equivalent curl command."""
+"""The panel "Look inside": what happened in a turn, why parts of it failed, its events, and its code."""
 
 import asyncio
 import re
 import shutil
+import sys
+from pathlib import Path
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import Locator, expect
 
 from streams.wire.codec import loads
+from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import Visit
+from tests.browser.pictures import keep_picture
 from tests.browser.talk_page import TalkPage
+from tests.clients.typescript.conftest import CLIENT, built
+from tests.code.source_files import ROOT
 from tests.peers.sse_client import named
 
+__all__ = ["built"]
 
-async def test_all_events_and_the_receipt_are_shown(talk: TalkPage) -> None:
-    await talk.open("scripted-text")
+NODE = shutil.which("node") or "node"
+CLIPBOARD = ["microphone", "clipboard-read", "clipboard-write"]
+SAID = "It's 5 o'clock, \"they\" say: $HOME `ls` \\n é 🎈"
+PARAGRAPHS = [f"Paragraph {number}.\n\n" for number in range(110)]
+SCREENS = {
+    "desktop-light": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "light"},
+    "phone-dark": {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark", "has_touch": True},
+}
+
+
+def spans(talk: TalkPage) -> Locator:
+    return talk.details.get_by_role("figure", name="Timeline").get_by_role("listitem")
+
+
+def rows(talk: TalkPage) -> Locator:
+    return talk.details.get_by_role("list", name="Events").get_by_role("listitem")
+
+
+async def show_events(talk: TalkPage) -> None:
+    await talk.open_details()
+    await talk.details.get_by_role("tab", name="Events").click()
+
+
+async def copied(talk: TalkPage, button: str) -> str:
+    await talk.button(button).click()
+    notice = talk.button(button).locator("+ span")
+    await expect(notice).to_have_text("Copied")
+    return await talk.page.evaluate("() => navigator.clipboard.readText()")
+
+
+async def code(talk: TalkPage, language: str) -> str:
+    await talk.tab("Code").click()
+    await talk.tab(language).click()
+    return await copied(talk, f"Copy {language}")
+
+
+async def output(*command: str | Path, **environment: str) -> bytes:
+    """Run a command. Return what it prints."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        env={"PATH": "/usr/bin:/bin", **environment},
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    printed, errors = await process.communicate()
+    assert process.returncode == 0, errors.decode()
+    return printed
+
+
+async def test_all_events_are_listed_with_their_contents(visit: Visit) -> None:
+    talk = await visit(permissions=CLIPBOARD)
+    await talk.open("scripted")
     await talk.say("Hello")
     await talk.answered()
-    await talk.open_details()
-    rows = talk.page.get_by_role("table", name="Events").get_by_role("row")
+    await show_events(talk)
     events = await talk.events()
-    await expect(rows).to_have_count(len(events) + 1)
-    for row, event in zip((await rows.all_inner_texts())[1:], events, strict=True):
-        assert re.match(rf"{event.id}\s+\d+ ms\s+{event.name}\s", row), row
-    [end] = named(events, "end")
-    receipt = talk.page.get_by_role("figure", name="Latency")
-    for stage in ("first_text", "total"):
-        await expect(receipt).to_contain_text(f"{end['latency_ms'][stage]} ms")
+    await expect(rows(talk)).to_have_count(len(events))
+    for row, event in zip(await rows(talk).all_inner_texts(), events, strict=True):
+        assert re.match(rf"{event.id}\s+{event.name}\s+[\d.]+ m?s\s+[\d.]+ K?B$", row.strip()), row
+    assert [each["event"] for each in loads(await copied(talk, "Copy as JSON"))] == [each.name for each in events]
+
+    name = "assistant_output_audio_chunk"
+    await talk.details.get_by_role("combobox", name="Show").select_option(name)
+    chunks = named(events, name)
+    await expect(rows(talk)).to_have_count(len(chunks))
+    await rows(talk).first.get_by_role("button").click()
+    content = talk.details.get_by_role("region", name=f"Content of {name}")
+    await expect(content).to_contain_text(chunks[0]["audio"][:24] + "…")
+    assert chunks[0]["audio"][:60] not in await content.inner_text()
+    assert loads(await copied(talk, "Copy content")) == chunks[0]
+
+
+async def test_only_the_newest_of_many_events_are_drawn(
+    talk: TalkPage, controlled_vendor, controlled_strategy: str
+) -> None:
+    await talk.open(controlled_strategy)
+    await talk.say("Tell me a long story")
+    await show_events(talk)
+    controlled_vendor.send(*PARAGRAPHS)
+    controlled_vendor.finish()
+    await talk.answered()
+    last = len(await talk.events())
+    await expect(rows(talk)).to_have_count(200)
+    await expect(rows(talk).last).to_contain_text(f"{last}end")
+    await talk.button(f"Show all {last}").click()
+    await expect(rows(talk)).to_have_count(last)
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+async def test_the_stages_and_the_usage_are_those_of_the_server(visit: Visit, put, screen: str) -> None:
+    price = {"input": 0.002, "output": 0.5}
+    chat = {"account": "scripted", "model": "scripted", "price": price}
+    await put("conversation", "a-priced", {"chat": chat, "speech": "local"})
+    talk = await visit(**SCREENS[screen])
+    await talk.open("a-priced")
+    details = await talk.open_details()
+    await expect(details).to_contain_text("See what happens in a turn")
+    await keep_picture(talk.page, f"inside-empty-{screen}")
+    await check_accessibility(talk.page)
+    await talk.close_details()
+    await talk.say("Hello")
+    await talk.answered()
+    details = await talk.open_details()
+    await expect(details.get_by_text("✓ Integrity verified")).to_be_attached()
+    [end] = named(await talk.events(), "end")
+    latency, used = end["latency_ms"], end["unit_price"]
+    times = details.locator("dl", has_text="First word")
+    for title, stage in {"First word": "first_token", "First sound": "first_audio", "Total": "total"}.items():
+        shown = await times.locator("div", has_text=title).locator("dd").inner_text()
+        assert shown == (f"{latency[stage]} ms" if latency[stage] < 1_000 else f"{latency[stage] / 1_000:.2f} s")
+    titles = [(await span.inner_text()).split("\n")[0] for span in await spans(talk).all()]
+    assert titles == ["Request", "First word", "Answer", "First sound", "Audio"]
+    usage = details.locator("dl", has_text="Language model")
+    await expect(usage).to_contain_text(f"{used['output_token']} tokens")
+    await expect(usage).to_contain_text(f"{end['digest']['chars']} characters")
+    cost = used["input_token"] * price["input"] + used["output_token"] * price["output"]
+    await expect(usage).to_contain_text(f"{cost:.4g}")
+    console = details.get_by_role("link", name="Usage and cost of each attempt")
+    await expect(console).to_have_attribute("href", re.compile(rf"/console#/streams/default/{talk.streams[-1]}$"))
+    await keep_picture(talk.page, f"inside-{screen}")
+    await check_accessibility(talk.page)
+
+
+async def test_a_failed_attempt_shows_its_reason_without_a_click(talk: TalkPage, put, account) -> None:
+    await put("conversation", "a-broken", {"chat": {"account": account, "model": "refuse:503"}})
+    await put("conversation", "a-sound", {"chat": {"account": account, "model": "say:Here I am"}})
+    await talk.open("a-broken")
+    await talk.say("Is anybody there?")
+    await talk.answered("failed")
+    reason = talk.details.get_by_role("list", name="Attempts").get_by_role("listitem")
+    await expect(reason).to_contain_text(
+        re.compile(r"a-broken.*failed \d+ ms.*The vendor had an internal error.*answered 503", re.DOTALL)
+    )
+    config = reason.get_by_role("link", name="Open its config in the console")
+    await expect(config).to_have_attribute("href", re.compile("/console#/configs/default/conversation/a-broken$"))
+    await expect(spans(talk).last).to_contain_text("a-broken failed")
+    await keep_picture(talk.page, "inside-failed")
+
+
+async def test_a_disconnect_is_a_gap_in_the_timeline(
+    talk: TalkPage, controlled_vendor, controlled_strategy: str
+) -> None:
+    await talk.open(controlled_strategy)
+    await talk.say("Tell me a story")
+    controlled_vendor.send(*PARAGRAPHS[:3])
+    await expect(talk.answer).to_contain_text("Paragraph 2")
+    await talk.disconnect()
+    await expect(spans(talk).last).to_contain_text("Disconnected")
+    controlled_vendor.send(*PARAGRAPHS[3:5])
+    controlled_vendor.finish()
+    await talk.answered()
+    read = await talk.page.evaluate("() => window.parley.details.resumed[0]")
+    await expect(spans(talk).last).to_contain_text(f"resumed after event {read}")
+    await show_events(talk)
+    await expect(rows(talk).nth(read)).to_contain_text(f"Resumed after event {read}.")
+
+
+async def test_earlier_turns_can_be_chosen(talk: TalkPage) -> None:
+    await talk.open("scripted-text")
+    for text in ("The first", "The second"):
+        await talk.say(text)
+        await talk.answered()
+    details = await talk.open_details()
+    await expect(details).to_contain_text("2 of 2")
+    await expect(details).to_contain_text("The second")
+    await talk.button("Earlier turn").click()
+    await expect(details).to_contain_text("The first")
+    await talk.say("The third")
+    await expect(details).to_contain_text("3 of 3")
+    await expect(details).to_contain_text("The third")
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 async def test_the_copied_curl_command_repeats_the_request(visit: Visit) -> None:
-    talk = await visit(permissions=["microphone", "clipboard-read", "clipboard-write"])
+    talk = await visit(permissions=CLIPBOARD)
     await talk.open("scripted-text")
-    said = "It's 5 o'clock, \"they\" say: $HOME `ls` \\n é 🎈"
-    await talk.say(said)
+    await talk.say(SAID)
     await talk.answered()
     await talk.open_details()
-    await talk.button("Copy as curl").click()
-    line = await talk.page.evaluate("() => navigator.clipboard.readText()")
+    line = await code(talk, "curl")
     assert line.startswith("curl ")
     assert talk.token not in line
-    process = await asyncio.create_subprocess_exec(
-        *("sh", "-c", line),
-        env={"SESSION": talk.token, "PATH": "/usr/bin:/bin"},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    answer, _ = await process.communicate()
-    assert process.returncode == 0
-    contents = [
-        loads(line.removeprefix(b"data: "))["content"] for line in answer.splitlines() if line[:4] == b"data"
-    ]
-    assert contents[1] == said
+    printed = await output("sh", "-c", line, SESSION=talk.token)
+    contents = [loads(line[6:])["content"] for line in printed.splitlines() if line[:5] == b"data:"]
+    assert contents[1] == SAID
     assert contents[-1]["finish_reason"] == "stop"
+
+
+async def test_the_copied_python_program_repeats_the_request(visit: Visit, tmp_path: Path) -> None:
+    talk = await visit(permissions=CLIPBOARD)
+    await talk.open("scripted-text")
+    await talk.say("The sea is grey")
+    await talk.answered()
+    await talk.say(SAID)
+    answer = await talk.answered()
+    await talk.open_details()
+    program = tmp_path / "program.py"
+    program.write_text(await code(talk, "Python"))
+    printed = await output(sys.executable, program, SESSION=talk.token, PYTHONPATH=str(ROOT / "clients/python"))
+    assert printed.decode() == "".join(answer)
+    await expect(talk.details).not_to_contain_text(talk.token)
+
+
+async def test_the_copied_typescript_program_repeats_the_request(visit: Visit, built: None, tmp_path: Path) -> None:
+    talk = await visit(permissions=CLIPBOARD)
+    await talk.open("scripted-text")
+    await talk.say(SAID)
+    answer = await talk.answered()
+    await talk.open_details()
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules/parley-client").symlink_to(CLIENT)
+    program = tmp_path / "program.mjs"
+    program.write_text(await code(talk, "TypeScript"))
+    assert (await output(NODE, program, SESSION=talk.token)).decode() == "".join(answer)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+async def test_the_code_of_a_spoken_turn_sends_a_recording(
+    visit: Visit, fixed_strategy, duration_recognition: str, microphone: Path, tmp_path: Path
+) -> None:
+    talk = await visit(permissions=CLIPBOARD)
+    await talk.open(await fixed_strategy("Tokyo.", recognition=duration_recognition))
+    await talk.say_aloud()
+    await talk.answered()
+    await talk.open_details()
+    await expect(spans(talk).first).to_contain_text("Your speech")
+    shutil.copy(microphone, tmp_path / "recording.wav")
+    line = await code(talk, "curl")
+    printed = await output("sh", "-c", f"cd {tmp_path}; {line}", SESSION=talk.token)
+    assert b"Tokyo." in printed
+    program = tmp_path / "program.py"
+    program.write_text(f"import os; os.chdir({str(tmp_path)!r})\n{await code(talk, 'Python')}")
+    printed = await output(sys.executable, program, SESSION=talk.token, PYTHONPATH=str(ROOT / "clients/python"))
+    assert printed == b"Tokyo."

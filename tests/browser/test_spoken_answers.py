@@ -30,13 +30,13 @@ _CLOCK = """async () => {
     const { player } = window.parley;
     const samples = [];
     while (player.playing) {
-        samples.push(player.playedMs);
+        samples.push(player.heardMs);
         await new Promise(requestAnimationFrame);
     }
-    return [...samples, player.playedMs];
+    return [...samples, player.heardMs];
 }"""
 _REACHED = """async (ms) => {
-    while (window.parley.player.playedMs < ms) await new Promise(requestAnimationFrame);
+    while (window.parley.player.heardMs < ms) await new Promise(requestAnimationFrame);
 }"""
 _SILENT_AFTER = """async (button) => {
     let frames = 0;
@@ -45,9 +45,9 @@ _SILENT_AFTER = """async (button) => {
     return frames;
 }"""
 _MOVED = """async (frames) => {
-    const before = window.parley.player.playedMs;
+    const before = window.parley.player.heardMs;
     for (let frame = 0; frame < frames; frame += 1) await new Promise(requestAnimationFrame);
-    return window.parley.player.playedMs - before;
+    return window.parley.player.heardMs - before;
 }"""
 
 _FELL_SILENT = """async (ms) => {
@@ -56,7 +56,7 @@ _FELL_SILENT = """async (ms) => {
         if (player.state !== "waiting") from = performance.now();
         await new Promise(requestAnimationFrame);
     }
-    return player.playedMs;
+    return player.heardMs;
 }"""
 _PICKED_UP = """async () => {
     while (!["blocked", "playing"].includes(window.parley.player.state)) await new Promise(requestAnimationFrame);
@@ -73,7 +73,7 @@ _SHOWN_AT = """async (times) => {
     const { Mouth } = await import("/static/talk/mouth.js");
     const { html, render } = await import("/static/vendor/preact.js");
     const visemes = [[0, 2, 0], [400, 21, 0], [0, 7, 1], [400, 6, 1]];
-    const player = { playing: true, state: "playing", playedMs: 0, startOf: (index) => index * 1000 };
+    const player = { playing: true, state: "playing", heardMs: 0, startOf: (index) => index * 1000 };
     const place = document.body.appendChild(document.createElement("div"));
     render(html`<${Mouth} player=${player} visemes=${visemes} />`, place);
     const size = () => {
@@ -82,7 +82,7 @@ _SHOWN_AT = """async (times) => {
     };
     const drawn = [];
     for (const ms of times) {
-        player.playedMs = ms;
+        player.heardMs = ms;
         await frames(3);
         for (let before; before !== String(size()); await frames(3)) before = String(size());
         drawn.push(size());
@@ -169,7 +169,7 @@ async def test_an_interrupted_answer_is_cut_to_the_heard_words(talk: TalkPage, f
     assert left == await talk.stored("assistant")
     assert len(" ".join(left).split()) >= 3
     await expect(talk.status).to_contain_text("Ready")
-    await expect(talk.button("Interrupt")).to_be_disabled()
+    await expect(talk.button("Interrupt")).to_have_count(0)
 
 
 async def test_an_answer_can_be_interrupted_during_its_generation(
@@ -253,7 +253,7 @@ async def test_gaps_in_the_playback_are_measured(
     await talk.answered()
     [*_, gap] = await talk.page.evaluate(_GAPS)  # A busy machine may add short ones before.
     assert gap["ms"] > SILENCE_MS
-    assert gap["at_ms"] == pytest.approx(at_ms, abs=100)
+    assert gap["atMs"] == pytest.approx(at_ms, abs=100)
 
 
 async def test_the_heard_time_survives_reloads(talk: TalkPage, fixed_strategy) -> None:

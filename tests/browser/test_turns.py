@@ -63,6 +63,22 @@ async def test_a_conversation_continues_until_a_new_one_is_started(talk: TalkPag
     assert talk.conversation_id != first
 
 
+async def test_the_keyboard_is_enough_to_ask_and_to_interrupt(
+    talk: TalkPage, controlled_vendor, controlled_strategy: str
+) -> None:
+    await talk.open()
+    await talk.choose(controlled_strategy)
+    await talk.page.reload()
+    await talk.ready()
+    await expect(talk.message).to_be_focused()
+    await talk.page.keyboard.type("Tell me a story")
+    await talk.page.keyboard.press("Enter")
+    controlled_vendor.send("Once upon a time")
+    await expect(talk.answer).to_contain_text("Once upon a time")
+    await talk.page.keyboard.press("Escape")
+    assert await talk.answered("interrupted") == ["Once upon a time"]
+
+
 async def test_the_chosen_languages_are_requested(talk: TalkPage, visit, fixed_strategy, put) -> None:
     await talk.open(await fixed_strategy("Guten Tag."))
     async with talk.page.expect_request("**/bp/ai/conversation") as request:

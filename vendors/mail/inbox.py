@@ -1,7 +1,7 @@
 """Reads the emails that the sandbox's mail server keeps, for development servers."""
 
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from streams.wire.model import Model
 from vendors.account import Account
@@ -24,6 +24,10 @@ class KeptMails(Model):
     messages: list[KeptMail]
 
 
+class KeptSource(Model):
+    source: str
+
+
 class InboxClient:
     def __init__(self, http: VendorHttp, account: Account, _: None) -> None:
         self._http = http
@@ -40,3 +44,14 @@ class InboxClient:
         )
         async with self._http.stream(call) as response:
             return (await response.value(KeptMails)).messages
+
+    async def source(self, mail_id: str) -> str:
+        """Return an email as it arrived; empty if the inbox does not keep it any more. Raises `VendorError`."""
+        call = Outgoing(
+            self._account.platform,
+            self._account.url(f"/mail/messages/{quote(mail_id)}/source"),
+            method="GET",
+            repeat=Repeat.SAFE,
+        )
+        async with self._http.stream(call) as response:
+            return (await response.value(KeptSource)).source

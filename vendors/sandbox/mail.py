@@ -1,9 +1,10 @@
 """A mail server that keeps the emails that it gets instead of delivering them.
 
-`GET /mail/messages?to=<address>` lists them, the newest first. A login whose name is a key of the sandbox (see
-`vendors/sandbox/faults.py`) selects a fault: `unauthorized` refuses the login, `unavailable` defers each
-mail. Emails to some local parts are refused: see `_REFUSED` and `_REFUSED_AFTER_DATA`. `nobody+1` is refused like
-`nobody`. A second port serves the same inbox without SMTPUTF8.
+`GET /mail/messages?to=<address>` lists them, the newest first. `GET /mail/messages/<id>/source` returns one as it
+arrived. A login whose name is a key of the sandbox (see `vendors/sandbox/faults.py`) selects a fault:
+`unauthorized` refuses the login, `unavailable` defers each mail. Emails to some local parts are refused: see
+`_REFUSED` and `_REFUSED_AFTER_DATA`. `nobody+1` is refused like `nobody`. A second port serves the same inbox
+without SMTPUTF8.
 """
 
 import asyncio
@@ -22,6 +23,7 @@ from vendors.sandbox.faults import Fault, KeyOptions
 from vendors.sandbox.sandbox import Sandbox
 
 _SHOWN = 200
+_SOURCE = "source"
 _MAX_BYTES = 8 * 1024 * 1024
 _REFUSED = {
     "nobody": "550 5.1.1 nobody receives mail here",
@@ -59,8 +61,7 @@ class _Inbox:
         for to in envelope.rcpt_tos:
             if reply := _REFUSED_AFTER_DATA.get(_mailbox(to)):
                 return reply
-        parsed: EmailMessage = message_from_bytes(envelope.original_content or b"", policy=policy.default)
-        self._mails.extendleft(_shown(parsed, to) for to in envelope.rcpt_tos)
+        self._mails.extendleft(_kept(envelope.original_content or b"", to) for to in envelope.rcpt_tos)
         return "250 OK"
 
     def authenticate(
@@ -77,7 +78,8 @@ def _mailbox(address: str) -> str:
     return address.rpartition("@")[0].partition("+")[0].lower()
 
 
-def _shown(message: EmailMessage, to: str) -> dict[str, Any]:
+def _kept(source: bytes, to: str) -> dict[str, Any]:
+    message: EmailMessage = message_from_bytes(source, policy=policy.default)
     bodies = {part: message.get_body((part,)) for part in ("plain", "html")}
     plain, html = ("" if body is None else body.get_content().replace("\r\n", "\n") for body in bodies.values())
     return {
@@ -88,6 +90,7 @@ def _shown(message: EmailMessage, to: str) -> dict[str, Any]:
         "html": html,
         "headers": {name: str(value) for name, value in message.items()},
         "at": now_ms(),
+        _SOURCE: source.decode(errors="replace").replace("\r\n", "\n"),
     }
 
 
@@ -118,6 +121,11 @@ def routes(sandbox: Sandbox) -> list[web.RouteDef]:
     async def listed(request: web.Request) -> web.Response:
         to = request.query.get("to")
         found = [mail for mail in sandbox.mails if to is None or mail["to"].lower() == to.lower()]
-        return web.Response(body=dumps({"messages": found[:_SHOWN]}), content_type="application/json")
+        shown = [{name: value for name, value in mail.items() if name != _SOURCE} for mail in found[:_SHOWN]]
+        return web.Response(body=dumps({"messages": shown}), content_type="application/json")
 
-    return [web.get("/mail/messages", listed)]
+    async def source(request: web.Request) -> web.Response:
+        found = (mail[_SOURCE] for mail in sandbox.mails if mail["id"] == request.match_info["id"])
+        return web.Response(body=dumps({"source": next(found, "")}), content_type="application/json")
+
+    return [web.get("/mail/messages", listed), web.get("/mail/messages/{id}/source", source)]

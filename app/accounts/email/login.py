@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from app.accounts.errors import EmailInvalid, EmailLoginNotAllowed
-from app.accounts.mails.account_text import account_text
+from app.accounts.mails.account_text import account_text, request_text
 from app.accounts.mails.mails import CustomVariables, enqueue_mail, verify_link
 from app.accounts.mails.not_me import not_me_link
 from app.accounts.mails.texts import language_of
@@ -105,7 +105,11 @@ async def send_email_verify_code(call: Call, body: Body[EmailCodeRequest]) -> No
             uid=None,
             to=address,
             language=language_of(call.request),
-            values={"Code": code, "CustomVariables": body.custom_variables},
+            values={
+                "Code": code,
+                "Requested": request_text(call, body.platform),
+                "CustomVariables": body.custom_variables,
+            },
             expires_s=now.timestamp() + config.code_s,
         )
 

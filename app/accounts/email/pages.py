@@ -12,7 +12,6 @@ from app.accounts.errors import CodeNotSent, TooManyFailedLogins, UserBanned
 from app.accounts.mails.hosted import error_page, hosted_page, labels_for, message_page
 from app.accounts.mails.mails import send_notice, sends_mails
 from app.accounts.mails.not_me import NotMe, changes_of, read_token, refuse_changes
-from app.accounts.mails.texts import language_of
 from app.accounts.passwords.rules import MAX_CHARACTERS
 from app.accounts.proofs.addresses import email_config
 from app.http.callers.area import Area
@@ -121,13 +120,12 @@ async def not_me(call: Call, body: RawBody) -> web.Response:
         refusal = await refuse_changes(call.services, conn, named)
         if refusal.replaced and sends_mails(call.services, named.app_id):
             await send_notice(
-                call.services,
+                call,
                 conn,
                 named.app_id,
                 named.uid,
                 "address_restored",
                 to=refusal.replaced,
-                language=language_of(call.request),
                 with_link=False,
             )
     return message_page(call.request, named.app_id, f"not_me_{refusal.outcome}", email=named.address)

@@ -7,6 +7,7 @@ import structlog
 from pydantic import Field, SecretStr
 
 from app.accounts.bans import refuse_banned
+from app.accounts.mails.account_text import request_text
 from app.accounts.mails.first_proof import first_proof
 from app.accounts.mails.mails import CustomVariables, enqueue_mail, notify_user, reset_link, reset_page, write_mail
 from app.accounts.mails.not_me import not_me_link
@@ -62,7 +63,10 @@ async def forgot_password(call: Call, body: Body[ForgotPassword]) -> None:
     reset_page(services, call.app_id)  # The job that sends the email could not report a fault of the config.
     address = new_address_in(call, body.email, field="email")
     request = ResetRequest(
-        address=address, language=language_of(call.request), custom_variables=body.custom_variables
+        address=address,
+        language=language_of(call.request),
+        requested=request_text(call, body.platform),
+        custom_variables=body.custom_variables,
     )
     _check_mail(services, call.app_id, request)
     expires_s = now.timestamp() + sending_config(services, call.app_id).reset_s
@@ -89,6 +93,8 @@ def _values(services: Services, app_id: str, request: ResetRequest, *, code: str
         "Link": reset_link(services, app_id, code),
         "CustomVariables": request.custom_variables,
     }
+    if request.requested:  # Not in requests of an earlier version.
+        values["Requested"] = request.requested
     if services.settings.has_public_url:  # The app may have its own page for the link.
         values["NotMeLink"] = not_me_link(services, app_id, uid, address=request.address, frees=False)
     return values
@@ -161,7 +167,7 @@ async def set_password(call: Call, right: RightCode, password: SecretStr) -> Non
     The caller's network replaces all networks from which anybody has logged in to the account before.
     """
     services, app_id, text = call.services, right.app_id, password.get_secret_value()
-    now, language = services.clock.now(app_id), language_of(call.request)
+    now = services.clock.now(app_id)
     check_password(text, services.configs.singleton(AUTH, app_id), field="password")
     new_hash = await services.passwords.hash(text)
     async with services.database.transaction() as conn:
@@ -172,7 +178,7 @@ async def set_password(call: Call, right: RightCode, password: SecretStr) -> Non
         await revoke_access(services, conn, app_id, uid, now=now)
         await login_networks.forget(conn, app_id, uid)
         await throttle.remember_network(call, conn, app_id, uid)
-        await notify_user(services, conn, app_id, uid, "password_reset", language=language)
+        await notify_user(call, conn, app_id, uid, "password_reset")
 
 
 async def _owner(conn: Connection, right: RightCode, *, now: datetime) -> str:

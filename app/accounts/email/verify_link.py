@@ -11,7 +11,6 @@ from pydantic import Field
 from app.accounts.errors import CodeNotSent
 from app.accounts.mails.first_proof import first_proof
 from app.accounts.mails.mails import send_notice, sends_mails
-from app.accounts.mails.texts import language_of
 from app.accounts.proofs.addresses import email_config
 from app.accounts.reports import report_address
 from app.http.callers.limits import check_address
@@ -123,5 +122,5 @@ async def _replace(call: Call, conn: Connection, code: RightCode, addresses: Add
     if old:
         await bp_auth.revoke_for(conn, identity_of(app_id, old))
     if addresses.verified and sends_mails(services, app_id):
-        event, language = "address_changed" if kept else "address_changed_finally", language_of(call.request)
-        await send_notice(services, conn, app_id, uid, event, to=old, language=language)
+        event = "address_changed" if kept else "address_changed_finally"
+        await send_notice(call, conn, app_id, uid, event, to=old)

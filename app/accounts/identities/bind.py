@@ -7,7 +7,6 @@ from app.accounts.bans import refuse_banned_identity
 from app.accounts.errors import IdentityLinked, IdentityNotFound, PlatformLinked
 from app.accounts.identities.login_methods import unlink_identity
 from app.accounts.mails.mails import notify_user
-from app.accounts.mails.texts import language_of
 from app.accounts.proofs.infos import Identifier, SocialNetworkInfo
 from app.accounts.proofs.proofs import Proven
 from app.accounts.proofs.third_party import third_party
@@ -76,10 +75,7 @@ async def _link(call: Call, proven: Proven) -> tuple[Link, BpAuth]:
         if link == "linked":
             platform = proven.identity.platform
             await report_change(call.services, conn, call.app_id, call.caller.user, "linked", platform=platform)
-            language = language_of(call.request)
-            await notify_user(
-                call.services, conn, call.app_id, call.caller.user, "identity_linked", language=language
-            )
+            await notify_user(call, conn, call.app_id, call.caller.user, "identity_linked")
             await store_verified(call, conn, proven)
         return link, await issue_bp_auth(call, conn, proven, now=now)
 
@@ -109,10 +105,7 @@ async def unbind(call: Call, path: Path[IdentityPath]) -> None:
             conn, call.app_id, call.caller.user, cache=call.services.sessions, now=now, identity=identity
         )
         await bp_auth.revoke_for(conn, identity)
-        language = language_of(call.request)
-        await notify_user(
-            call.services, conn, call.app_id, call.caller.user, "identity_unlinked", language=language
-        )
+        await notify_user(call, conn, call.app_id, call.caller.user, "identity_unlinked")
 
 
 async def reauthorize(call: Call, path: Path[IdentityPath], body: Body[ReauthorizeBody]) -> SocialAccountReply:

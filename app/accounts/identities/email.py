@@ -8,7 +8,6 @@ from app.accounts.errors import EmailAlreadyBound, EmailNotFound, EmailTaken
 from app.accounts.identities.login_methods import unlink_identity
 from app.accounts.mails.first_proof import first_proof
 from app.accounts.mails.mails import notify_user, send_notice
-from app.accounts.mails.texts import language_of
 from app.accounts.proofs.addresses import (
     ClientPlatform,
     email_config,
@@ -155,8 +154,7 @@ async def change_email(call: Call, body: Body[NewAddress]) -> MailDelay | None:
             raise InvalidParameter("email is the user's address already")
         await _store_pending(call, conn, address, body.platform, sends=sends)
         if old := addresses.current:
-            uid, language = call.caller.user, language_of(call.request)
-            await send_notice(call.services, conn, call.app_id, uid, "address_changing", to=old, language=language)
+            await send_notice(call, conn, call.app_id, call.caller.user, "address_changing", to=old)
 
     return await store_change(call, address, store=store, notified=notified)
 
@@ -191,7 +189,7 @@ async def unbind_email(call: Call) -> None:
         identity = identity_of(app_id, addresses.current)
         kept = await earlier_emails.keep_current_address(conn, app_id, uid, now=now)
         event = "address_removed" if kept else "address_removed_finally"
-        await notify_user(services, conn, app_id, uid, event, language=language_of(call.request))
+        await notify_user(call, conn, app_id, uid, event)
         await unlink_identity(services, conn, identity, uid=uid)
         await sessions.end(conn, app_id, uid, cache=services.sessions, now=now, identity=identity)
         await bp_auth.revoke_for(conn, identity)

@@ -5,7 +5,6 @@ from datetime import datetime
 from app.account_states import close, freeze, lift_freeze
 from app.accounts.errors import AccountNotFound, DeactivationRefused, NotFrozen
 from app.accounts.mails.mails import notify_user
-from app.accounts.mails.texts import language_of
 from app.accounts.sessions.caller_lock import lock_caller
 from app.http.rows.endpoint import Call
 from app.receipts import PublicKeys, ReceiptReply, find_receipt, public_keys
@@ -35,7 +34,7 @@ async def deactivate(call: Call) -> None:
             return
         if reason := await freezes.find_restriction(conn, app_id, uid):
             raise DeactivationRefused(reason)
-        await notify_user(services, conn, app_id, uid, "account_frozen", language=language_of(call.request))
+        await notify_user(call, conn, app_id, uid, "account_frozen")
         await freeze(services, conn, app_id, uid, now=now)
 
 

@@ -1,8 +1,11 @@
-"""Describes an account in the email that verifies its address, so that the reader knows what the link confirms.
+"""Describes an account, and who requested an email, so that the reader knows what its code or link is about.
 
 If the button behind the link is the first proof of the address, it keeps the password, the identities and the
 sessions of the account.
 """
+
+from datetime import datetime
+from typing import Literal
 
 from app.accounts.mails.texts import account_texts, language_of
 from app.accounts.proofs.addresses import ClientPlatform
@@ -37,18 +40,26 @@ async def account_text(
     user = await users.find(conn, call.app_id, uid)
     assert user is not None, "the row of the user is locked, or new"
     is_its_own = (await emails.find(conn, call.app_id, uid)).current == address
-    created = f"{user.create_time:%Y-%m-%d %H:%M} UTC"
+    created = _shown(user.create_time)
     said = [texts["signed_up" if is_its_own else "existing"].format(created=created)]
     if user.name:
         said.append(texts["named"].format(name=without_links(user.name)))
-    return " ".join([*said, _requested(call, texts, platform)])
+    return " ".join([*said, request_text(call, platform)])
 
 
-def _requested(call: Call, texts: dict[str, str], platform: ClientPlatform | None) -> str:
+def request_text(
+    call: Call, platform: ClientPlatform | None, *, what: Literal["requested", "changed"] = "requested"
+) -> str:
+    """Return when and from where an email was requested or an account was changed, in the reader's language."""
+    texts, at = account_texts(language_of(call.request)), _shown(call.services.clock.now(call.app_id))
     system = _BY_PLATFORM.get(platform or "")
     if call.caller.server_key is not None:  # Its address and headers say nothing about the device of the user.
-        return texts["requested_by_server"].format(system=system or texts["unknown_system"])
+        return texts[f"{what}_by_server"].format(system=system or texts["unknown_system"], at=at)
     agent = call.request.headers.get("User-Agent", "")
     system = system or next((name for part, name in _SYSTEMS.items() if part in agent), texts["unknown_system"])
     network = client_network(call.request, call.services.settings.trusted_proxies)
-    return texts["requested"].format(system=system, network=network)
+    return texts[what].format(system=system, network=network, at=at)
+
+
+def _shown(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M} UTC"

@@ -41,12 +41,11 @@ def hosted_page(
 
     `forms_lead_to` is the URL to which the response to its form redirects, if it does.
     """
-    configs, header, color = request.app[SERVICES].configs, "", None
+    configs, app, color = request.app[SERVICES].configs, "", None
     if app_id is not None:
-        name = configs.singleton(APPS, app_id).title or app_id
-        header = f'<header><span aria-hidden="true">{escape(name[0].upper())}</span>{escape(name)}</header>\n'
+        app = configs.singleton(APPS, app_id).title or app_id
         color = configs.singleton(EMAIL, app_id).color
-    html = f"{header}<h1>{escape(title)}</h1>\n{body}"
+    html = f"<h1>{escape(title)}</h1>\n{body}"
     language = language_for(language_of(request))
-    page = Html(title, html, language=language, color=color, forms_lead_to=forms_lead_to)
+    page = Html(title, html, app=app, language=language, color=color, forms_lead_to=forms_lead_to)
     return page.response(status=status)

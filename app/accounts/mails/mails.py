@@ -6,10 +6,12 @@ from urllib.parse import quote, urlencode
 
 from pydantic import AfterValidator
 
+from app.accounts.mails.account_text import request_text
 from app.accounts.mails.not_me import LIFETIME, not_me_link
-from app.accounts.mails.texts import Purpose, choose_template, event_text
+from app.accounts.mails.texts import Purpose, choose_template, event_text, language_of
 from app.accounts.proofs.addresses import require_sending, sending_config
 from app.http.links import public_link
+from app.http.rows.endpoint import Call
 from app.mail_templates import allowed_variables, names_in, rendered
 from app.mail_urls import host_of, shown_address
 from app.services import Services
@@ -87,11 +89,11 @@ def write_mail(
     """
     config = sending_config(services, app_id)
     translations: Mapping[str, Template] = getattr(config.templates, purpose)
-    tag, template = choose_template(purpose, language, translations, has_not_me_link="NotMeLink" in values)
+    tag, template = choose_template(purpose, language, translations, variables=values, color=config.color)
     app = services.configs.singleton(APPS, app_id).title or app_id
     shown = [name.split(".")[1] for name in names_in(template) if name.startswith(f"{_CUSTOM}.")]
     custom = allowed_variables(values.get(_CUSTOM, {}), shown, url_hosts=_url_hosts(config))
-    given = {"App": app, "Email": shown_address(to), **values, _CUSTOM: custom}
+    given = {"App": app, "Initial": app[0].upper(), "Email": shown_address(to), **values, _CUSTOM: custom}
     email = rendered(template, given, max_bytes=_MAIL_BYTES)
     return MailContent(
         to=to,
@@ -110,21 +112,14 @@ def _url_hosts(config: Email) -> set[str]:
 
 
 async def send_notice(
-    services: Services,
-    conn: Connection,
-    app_id: str,
-    uid: str,
-    event: str,
-    *,
-    to: str,
-    language: str,
-    with_link: bool = True,
+    call: Call, conn: Connection, app_id: str, uid: str, event: str, *, to: str, with_link: bool = True
 ) -> None:
-    """Store the job that notifies the owner of an address of a change of the account.
+    """Store the job that notifies the owner of an address that `call` changes the account.
 
     `with_link` adds the link "this was not me".
     """
-    values = {"Event": event_text(event, language)}
+    services, language = call.services, language_of(call.request)
+    values = {"Event": event_text(event, language), "Requested": request_text(call, None, what="changed")}
     if with_link:
         values["NotMeLink"] = not_me_link(services, app_id, uid, address=to, frees=False)
     expires_s = (services.clock.now(app_id) + LIFETIME).timestamp()
@@ -133,20 +128,11 @@ async def send_notice(
     )
 
 
-async def notify_user(
-    services: Services,
-    conn: Connection,
-    app_id: str,
-    uid: str,
-    event: str,
-    *,
-    language: str,
-) -> None:
+async def notify_user(call: Call, conn: Connection, app_id: str, uid: str, event: str) -> None:
     """Send a notice to the verified address of a user, if there is one and the app can send emails."""
     addresses = await emails.find(conn, app_id, uid)
-    if addresses.verified and sends_mails(services, app_id):
-        to = addresses.current
-        await send_notice(services, conn, app_id, uid, event, to=to, language=language)
+    if addresses.verified and sends_mails(call.services, app_id):
+        await send_notice(call, conn, app_id, uid, event, to=addresses.current)
 
 
 def sends_mails(services: Services, app_id: str) -> bool:

@@ -1,23 +1,27 @@
 """The built-in texts of emails and of the pages to which they link, and the choice of the reader's language."""
 
-from collections.abc import Mapping
-from html import escape
+from collections.abc import Container, Mapping
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
 from aiohttp import web
 
+from app.accounts.mails.layout import LINK, NOT_ME, REQUESTED, html_of
 from storage.configs.kinds.email import DEFAULT, Template
 from streams.wire.codec import loads
 
 Purpose = Literal["login_email", "sign_up_email", "verify", "reset", "notice"]
 """What an email is for: a field of the templates in the config."""
-_NOT_ME = "{{.NotMeLink}}"
-_LINKS = {"{{.Link}}", _NOT_ME}
 _TEXTS: dict[str, dict[str, Any]] = loads(Path(__file__).with_suffix(".json").read_bytes())
-"""By language: the subject and the paragraphs of each email, and the texts about its `account`, of `events` and of
-`pages`."""
+"""By language: the subject and the paragraphs of each email, the texts about its `account`, of `events` and of
+`pages`, and the one about the URL of a `button`."""
+_LABELS: dict[Purpose, dict[str, str]] = {
+    "verify": {LINK: "confirm_button", NOT_ME: "not_me_frees_button"},
+    "reset": {LINK: "reset", NOT_ME: "not_me_secures_button"},
+    "notice": {NOT_ME: "not_me_secures_button"},
+}
+"""The text of each link of an email, which is that of the page to which it leads."""
 _MAX_TAGS = 10
 
 
@@ -44,18 +48,36 @@ def preferred_language(accepted: str, available: Mapping[str, object]) -> str | 
     return None
 
 
-def built_in(purpose: Purpose, accepted: str, *, has_not_me_link: bool) -> tuple[str, Template]:
-    """Return the language and the template of a built-in mail."""
+def built_in(purpose: Purpose, accepted: str, *, variables: Container[str], color: str) -> tuple[str, Template]:
+    """Return the language and the template of a built-in mail.
+
+    `variables` are the names of those that have a value, and `color` is the app's.
+    """
     language = language_for(accepted)
-    subject, *paragraphs = _TEXTS[language][purpose]
-    if paragraphs[-1] == _NOT_ME and not has_not_me_link:
+    texts = _TEXTS[language]
+    subject, *paragraphs = texts[purpose]
+    if "NotMeLink" not in variables and paragraphs[-1] == NOT_ME:
         paragraphs = paragraphs[:-2]  # The paragraph before it introduces the link.
-    html = "".join(map(_paragraph, paragraphs))
-    return language, Template(subject=subject, text="\n\n".join(paragraphs) + "\n", html=_HTML % (language, html))
+    if "Requested" not in variables and REQUESTED in paragraphs:
+        paragraphs.remove(REQUESTED)
+    html = html_of(
+        language,
+        subject,
+        paragraphs,
+        labels={link: texts["pages"][label] for link, label in _LABELS.get(purpose, {}).items()},
+        color=color,
+        fallback=texts["button"],
+    )
+    return language, Template(subject=subject, text="\n\n".join(paragraphs) + "\n", html=html)
 
 
 def choose_template(
-    purpose: Purpose, accepted: str, translations: Mapping[str, Template], *, has_not_me_link: bool
+    purpose: Purpose,
+    accepted: str,
+    translations: Mapping[str, Template],
+    *,
+    variables: Container[str],
+    color: str,
 ) -> tuple[str, Template]:
     """Return the best template and its language, which is empty if it is unknown.
 
@@ -66,7 +88,7 @@ def choose_template(
         return language, named[language]
     if DEFAULT in translations:
         return "", translations[DEFAULT]
-    return built_in(purpose, accepted, has_not_me_link=has_not_me_link)
+    return built_in(purpose, accepted, variables=variables, color=color)
 
 
 def language_for(accepted: str) -> str:
@@ -90,18 +112,3 @@ def event_text(event: str, accepted: str) -> str:
     """Return what a notice says about an event."""
     text: str = _TEXTS[language_for(accepted)]["events"][event]
     return text
-
-
-_HTML = (
-    '<!doctype html>\n<html lang="%s"><body style="font:16px/1.5 sans-serif;margin:24px;max-width:36em;'
-    'overflow-wrap:anywhere">%s'
-    "</body></html>\n"
-)
-
-
-def _paragraph(text: str) -> str:
-    if text in _LINKS:
-        return f'<p><a href="{text}">{text}</a></p>'
-    if text == "{{.Code}}":
-        return f'<p style="font-size:28px;letter-spacing:4px">{text}</p>'
-    return f"<p>{escape(text)}</p>"

@@ -6,7 +6,6 @@ from pydantic import SecretStr
 
 from app.accounts.errors import AccountAuthFailed
 from app.accounts.mails.mails import notify_user
-from app.accounts.mails.texts import language_of
 from app.accounts.passwords.rules import Password, check_password
 from app.accounts.proofs import trace
 from app.accounts.proofs.proofs import Proven
@@ -102,4 +101,4 @@ async def change_password(call: Call, body: Body[PasswordChange]) -> None:
         if not await passwords.change(conn, app_id, uid, old_hash=old_hash, new_hash=new_hash, now=now):
             raise AccountAuthFailed("origin_password is wrong")
         await revoke_access(call.services, conn, app_id, uid, now=now, keep=call.caller.session_id)
-        await notify_user(call.services, conn, app_id, uid, "password_changed", language=language_of(call.request))
+        await notify_user(call, conn, app_id, uid, "password_changed")

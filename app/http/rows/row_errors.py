@@ -1,6 +1,6 @@
 """The errors of an endpoint: those that its row lists, and those of the checks before its handler."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import structlog
 from aiohttp import web
@@ -10,7 +10,7 @@ from app.http.callers.caller import Access
 from app.http.callers.console_sessions import CrossSiteRequest, SessionEnded
 from app.http.callers.operators import RoleTooLow, TokenExpired, TooManyFailures
 from app.http.errors import DeactivationPending, ErrorType, InvalidApiVersion, error_response, status_of
-from app.http.html import wants_html
+from app.http.html import prefers_html, wants_html
 from app.http.paths import USER_ID, is_server_path, names_in
 from app.http.rows import idempotency
 from app.http.rows.endpoint import REQUEST_CONTEXT, Endpoint
@@ -43,6 +43,10 @@ UNLISTED = CounterMetric(
     "parley_errors_unlisted", "Errors that the row of their endpoint does not list", ["endpoint", "error_type"]
 )
 
+ERROR_PAGE: web.AppKey[Callable[[web.Request, int, Endpoint | None], web.Response]] = web.AppKey("error_page")
+"""Makes the page that browsers get in place of the error envelope, with this status, at an address of this row."""
+_PAGED = frozenset({404, 405})
+"""The statuses with such a page."""
 _STORES = (DatabaseError, DatabaseUnavailable, ValkeyError, ValkeyUnavailable)
 _FAMILIES = (StoreError, VendorError)
 """Errors that a row lists by a base class, because clients handle all of them in the same way. Others are listed by
@@ -122,7 +126,7 @@ def response_to(request: web.Request, error: ServiceError) -> web.Response:
     context = request[REQUEST_CONTEXT]
     row = context.endpoint
     if row is None:
-        return error_response(error, {})
+        return _for_browser(request, error_response(error, {}), None)
     if isinstance(error, ConfigInvalid):
         context.log_fields = {**(context.log_fields or {}), "error": str(error)}
     s2s = is_server_path(request.path)
@@ -133,12 +137,25 @@ def response_to(request: web.Request, error: ServiceError) -> web.Response:
         _report(row, error)
     in_full = row.area.role is not None or request.app[SERVICES].settings.development
     response = error_response(error, statuses, in_full=in_full)
-    if row.area.error_page is None or not wants_html(request):
+    if row.area.error_page is None:
+        return _for_browser(request, response, row)
+    if not wants_html(request):
         return response
     page = row.area.error_page(request, status)
     if retry_after := response.headers.get("Retry-After"):
         page.headers["Retry-After"] = retry_after
     return page
+
+
+def _for_browser(request: web.Request, response: web.Response, row: Endpoint | None) -> web.Response:
+    """Return the error response, or a page in its place if a browser has opened an address without a page."""
+    page = request.app.get(ERROR_PAGE)
+    if page is None or response.status not in _PAGED or request.method not in {"GET", "HEAD"}:
+        return response
+    if prefers_html(request):
+        response = page(request, response.status, row)
+    response.headers["Vary"] = "Accept"
+    return response
 
 
 def check_event(row: Endpoint, error: ServiceError) -> None:

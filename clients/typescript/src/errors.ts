@@ -76,9 +76,12 @@ export class NotUnderstood extends ParleyError {
 /** The text and audio of a stream are not what the server has sent: something is missing, repeated or altered. */
 export class DigestMismatch extends ParleyError {
   override readonly name = "DigestMismatch";
+  /** The last event, whose digest differs. */
+  readonly end: { id: number; name: string; content: unknown; timestamp: number };
 
-  constructor(streamId: string | null) {
+  constructor(streamId: string | null, end: DigestMismatch["end"]) {
     super("digest_mismatch", `digest_mismatch: stream ${streamId} did not arrive as it was sent`);
+    this.end = end;
   }
 }
 

@@ -13,5 +13,6 @@ export type { Pieces } from "./streams/input.js";
 export { SseParser, type Message } from "./streams/sse.js";
 export type { AssessOptions } from "./streams/assessment.js";
 export { Speech, type SpeakOptions } from "./streams/speech.js";
-export { Turn, type ConverseOptions } from "./streams/turn.js";
+export type { ConnectionState, OnConnection } from "./streams/event_stream.js";
+export { Turn, type ConverseOptions, type ReadOptions } from "./streams/turn.js";
 export { User, type HistoryOptions } from "./user.js";

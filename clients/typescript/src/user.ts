@@ -23,7 +23,7 @@ import { encoded } from "./http/urls.js";
 import { assess, type AssessOptions } from "./streams/assessment.js";
 import type { Pieces } from "./streams/input.js";
 import { Speech, type SpeakOptions } from "./streams/speech.js";
-import { Turn, type ConverseOptions } from "./streams/turn.js";
+import { Turn, type ConverseOptions, type ReadOptions } from "./streams/turn.js";
 
 const CONVERSATION = "/bp/ai/conversation";
 
@@ -57,7 +57,17 @@ export class User {
 
   /** Return a turn of a conversation. It is sent when its iteration begins. */
   converse(options: ConverseOptions): Turn {
-    return new Turn(this.caller, options);
+    return new Turn(this.caller, options, options);
+  }
+
+  /**
+   * Return a turn whose stream has begun before, such as in a page that was reloaded. All its events are read again.
+   *
+   * A stream can be read for two minutes after its end. Later, the iteration throws a `ParleyError` with the status
+   * 404, and only the history has the turn.
+   */
+  resume(streamId: string, options: ReadOptions = {}): Turn {
+    return new Turn(this.caller, streamId, options);
   }
 
   /** Return a text as speech. It is sent when its iteration begins. */

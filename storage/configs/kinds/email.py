@@ -58,17 +58,18 @@ class Templates(Model):
     """The templates that replace the built-in ones, by language, such as `de` or `pt-BR`, and `default`."""
 
     login_email: Translations = Field(default_factory=dict)
-    """The code of a login: `{{.Code}}`."""
+    """The code of a login: `{{.Code}}`. `{{.Requested}}` says when and from where it was requested."""
     sign_up_email: Translations = Field(default_factory=dict)
-    """The code of a sign-up: `{{.Code}}`."""
+    """The code of a sign-up: `{{.Code}}`. `{{.Requested}}` says when and from where it was requested."""
     verify: Translations = Field(default_factory=dict)
     """The link that verifies an address, `{{.Link}}`, a link to refuse this, `{{.NotMeLink}}`, and information for
     the reader, `{{.Account}}`: when the account was created, its name, and from where the email was requested."""
     reset: Translations = Field(default_factory=dict)
-    """The link for a new password, `{{.Link}}`, its code, `{{.Code}}`, and a link that ends all sessions,
-    `{{.NotMeLink}}`."""
+    """The link for a new password, `{{.Link}}`, its code, `{{.Code}}`, a link that ends all sessions,
+    `{{.NotMeLink}}`, and when and from where it was requested, `{{.Requested}}`."""
     notice: Translations = Field(default_factory=dict)
-    """A notice of a change of the account, `{{.Event}}`, and a link that ends all sessions, `{{.NotMeLink}}`."""
+    """A notice of a change of the account, `{{.Event}}`, when and from where it was made, `{{.Requested}}`, and a
+    link that ends all sessions, `{{.NotMeLink}}`."""
 
 
 class Email(Model):
@@ -105,7 +106,7 @@ class Email(Model):
     value that a browser would open at another host, or of which mail programs would make a link to one, is
     refused."""
     color: Annotated[str, Matches(r"^#[0-9a-fA-F]{6}$", "must be a colour such as #1f6feb")] = "#1f6feb"
-    """The colour of the buttons on this server's pages."""
+    """The colour of the buttons on this server's pages, and in the emails that it writes."""
     templates: Templates = Templates()
     """Emails that replace the built-in ones."""
 

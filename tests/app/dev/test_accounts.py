@@ -170,7 +170,7 @@ async def test_the_page_loads_nothing_from_elsewhere_but_pictures_of_the_sandbox
     assert "script-src 'self'; style-src 'self';" in policy
     for path, status in {
         "/dev/static/accounts/page.js": 200,
-        "/dev/static/vendor/pico.css": 200,
+        "/dev/static/vendor/preact.js": 200,
         "/dev/static/talk/command.js": 200,
         "/dev/static/accounts/index.html": 404,
         "/dev/static/scalar.js": 404,
@@ -201,7 +201,7 @@ async def test_production_servers_have_none_of_it(databases, tmp_path) -> None:
     async with new_server(databases, tmp_path, env="production") as running:
         for path in (
             *("/dev/accounts", "/dev/accounts/platforms", "/dev/accounts/microblog/_issue", "/dev/sms"),
-            *("/dev/static/accounts/page.js", "/dev/static/vendor/pico.css"),
+            *("/dev/static/accounts/page.js", "/dev/static/vendor/preact.js"),
         ):
             for method in ("GET", "POST"):
                 status, reply = await ask(running, method, path)

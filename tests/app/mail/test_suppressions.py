@@ -110,6 +110,12 @@ async def test_a_forged_token_is_refused(hub: Hub, token: str):
     for method in ("GET", "POST"):
         status, reply = await ask(hub.server, method, f"/bp/res/unsubscribe?token={token}")
         assert (status, reply["error"]["error_type"]) == (400, "invalid_parameter")
+        url = f"{hub.server.url}/bp/res/unsubscribe"
+        async with hub.server.http.request(
+            method, url, params={"token": token}, headers={"Accept": "text/html"}
+        ) as response:
+            assert (response.status, response.content_type) == (400, "text/html")
+            assert "<h1>This link does not work</h1>" in await response.text()
     assert await listed(hub) == []
 
 

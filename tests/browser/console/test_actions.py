@@ -197,7 +197,7 @@ async def test_the_rewards_of_a_period_run_again(page: Page, server: Server, put
         "leaderboards", board, {"reset": {"every": "day"}, "rewards": [{"from": 1, "to": 1, "product": product}]}
     )
     await execute(server, PERIOD, board, uid, product)
-    await page.get_by_role("link", name="Engagement").click()
+    await page.get_by_role("navigation", name="Areas").get_by_role("link", name="Engagement").click()
     await page.get_by_role("table", name="Leaderboards").get_by_role("link", name=board, exact=True).click()
     await expect(page.get_by_role("table", name="Periods")).to_contain_text("Closed")
     await check(page, "board")

@@ -84,7 +84,8 @@ async def test_engagement_lists_what_vendors_have_said(page: Page, server: Serve
         " values ($1, 'default', $1, $2, $2, '{}', false, $2, 'failed', $2, now(), now())",
         uid, SCRIPT,
     )  # fmt: skip
-    await page.get_by_role("link", name="Engagement").click()
+    areas = page.get_by_role("navigation", name="Areas")
+    await areas.get_by_role("link", name="Engagement").click()
     for tab in ("Leaderboards", "Emails", "Suppressions", "Predictions", "Images"):
         await page.get_by_role("link", name=tab, exact=True).click()
         await expect(page.locator(".loaded")).to_be_visible()

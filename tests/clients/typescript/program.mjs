@@ -3,6 +3,8 @@
 import { request } from "node:http";
 import { createInterface } from "node:readline";
 import * as parley from "../../../clients/typescript/dist/index.js";
+import { SileroVoiceDetector, Utterances } from "../../../clients/typescript/dist/audio/index.js";
+import { Recording } from "../../../clients/typescript/dist/audio/recording.js";
 import { ServerClient, serverToken, verifyWebhook } from "../../../clients/typescript/dist/server/index.js";
 import { Digest } from "../../../clients/typescript/dist/streams/digest.js";
 
@@ -91,10 +93,14 @@ const STEPS = {
   },
 
   /** Read a stream. Its events are reported as they arrive. `says`: the input comes by steps `piece`. */
-  async read({ client = "user", name = "turn", speak = null, options, says = null, leaveAfter = null }) {
+  async read({ client = "user", name = "turn", speak = null, resume = null, options = {}, says = null, leaveAfter = null }) {
     const pieces = new Pieces();
     const user = clients.get(client);
-    const stream = speak ? user.speak(speak, options) : user.converse({ ...options, ...(says && { [says]: pieces }) });
+    const connections = [];
+    const onConnection = (...change) => connections.push(change);
+    const said = () => user.converse({ ...options, ...(says && { [says]: pieces }), onConnection });
+    const heard = () => (speak ? user.speak(speak, options) : user.resume(resume, { onConnection }));
+    const stream = speak || resume ? heard() : said();
     turns.set(name, { stream, pieces });
     for await (const { bytes, ...event } of stream) {
       say({ turn: name, event });
@@ -102,11 +108,15 @@ const STEPS = {
     }
     const { text, userInput, end, streamId, conversationId, audio: spoken, mimeType } = stream;
     const sound = spoken && { audio: Buffer.from(spoken).toString("base64"), mimeType };
-    return { text, userInput, end, streamId, conversationId, closed: pieces.closed, ...sound };
+    return { text, userInput, end, streamId, conversationId, connections, closed: pieces.closed, ...sound };
   },
 
   piece({ name = "turn", piece = null }) {
     turns.get(name).pieces.push(piece);
+  },
+
+  drop({ name = "turn" }) {
+    turns.get(name).stream.dropConnection();
   },
 
   text({ name = "turn" }) {
@@ -135,6 +145,41 @@ const STEPS = {
       else if (content?.audio !== undefined) own.addAudio(bytesOf(content.audio));
     }
     return own.matches(digest);
+  },
+
+  /** Return the probabilities of a voice in the frames of 16-bit samples. */
+  async voices({ weights, pcm }) {
+    const detector = await SileroVoiceDetector.load(weights.buffer);
+    const samples = new Int16Array(pcm.buffer);
+    const probabilities = [];
+    for (let at = 0; at + detector.frameSamples <= samples.length; at += detector.frameSamples) {
+      probabilities.push(detector.probability(samples.subarray(at, at + detector.frameSamples)));
+    }
+    return probabilities;
+  },
+
+  /** Return what a reader of a recording gets from its begin on, and another one after its end. */
+  async recording({ before, pieces, maxSeconds = Infinity, end = null }) {
+    const source = { flush: async () => recording.add(pieces.at(-1)), release: () => {} };
+    const recording = new Recording(source, before, maxSeconds);
+    const read = async () => {
+      const got = [];
+      for await (const piece of recording) got.push(...piece);
+      return got;
+    };
+    const first = read().catch((error) => error.kind);
+    for (const piece of pieces.slice(0, -1)) recording.add(piece);
+    if (end) await recording[end]();
+    const ended = await recording.ended;
+    return { ended, first: await first, again: await read().catch((error) => error.kind), seconds: recording.seconds };
+  },
+
+  /** Return the changes that frames make: `[count, voiced, overAnswer]`. */
+  utterances({ options, frames }) {
+    const utterances = new Utterances(options);
+    return frames.flatMap(([count, voiced, overAnswer]) =>
+      Array.from({ length: count }, () => utterances.push(voiced, { overAnswer })).filter(Boolean),
+    );
   },
 };
 

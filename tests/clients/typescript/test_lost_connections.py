@@ -126,6 +126,42 @@ async def test_a_busy_server_is_asked_again_after_the_time_that_it_names(
     assert (await second.ended())["text"] == "Hello"
 
 
+async def test_the_app_is_told_of_a_connection_that_was_dropped(
+    user: Program, strategy: Configure, vendor: Vendor
+) -> None:
+    await strategy("slow", "slow:Once upon a time")
+    turn = user.read(options={"strategies": ["slow"], "text": "Hi", **LANGUAGE})
+    await turn.text("Once upon a time")
+    await user.do("drop")
+    vendor.release.set()
+    result = await turn.ended()
+    assert result["text"] == "Once upon a time"
+    last = result["connections"][-1][1]
+    [opened, lost, resumed, closed] = result["connections"]
+    assert (opened, closed) == (["open", 0], ["none", last])
+    assert lost == ["lost", resumed[1]]
+    assert 0 < resumed[1] < last
+
+
+async def test_a_turn_is_resumed_by_the_id_of_its_stream(
+    user: Program, strategy: Configure, vendor: Vendor
+) -> None:
+    await strategy("slow", "slow:Once upon a time")
+    left = await user.read(
+        options={"strategies": ["slow"], "text": "Hi", **LANGUAGE}, leaveAfter="assistant_output_chunk"
+    ).ended()
+    turn = user.read(resume=left["streamId"])
+    await turn.text("Once upon a time")
+    vendor.release.set()
+    result = await turn.ended()
+    assert (result["text"], result["userInput"]) == ("Once upon a time", "Hi")
+    assert result["conversationId"] == left["conversationId"]
+    assert result["connections"][0] == ["open", 0]
+    with pytest.raises(ClientError) as raised:
+        await user.read(resume="0" * 32).ended()
+    assert raised.value.error["status"] == 404
+
+
 async def test_leaving_early_closes_the_connection_and_not_the_turn(
     user: Program, server: Server, strategy: Configure, vendor: Vendor
 ) -> None:

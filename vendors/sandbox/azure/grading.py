@@ -29,6 +29,8 @@ class AssessmentOptions:
     comprehensive: bool = False
     miscue: bool = False
     prosody: bool = False
+    spoken_phonemes: int = 0
+    """How many of the phonemes that it has heard are reported for each phoneme."""
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> "AssessmentOptions":
@@ -39,6 +41,9 @@ class AssessmentOptions:
             raise ValueError("gradingSystem")
         if granularity not in _GRANULARITIES:
             raise ValueError("granularity")
+        spoken_phonemes = values.get("nBestPhonemeCount", 0)
+        if not isinstance(spoken_phonemes, int) or spoken_phonemes < 0:
+            raise ValueError("nBestPhonemeCount")
         return cls(
             reference=str(values.get("referenceText", "")),
             divisor=_GRADINGS[grading],
@@ -46,6 +51,7 @@ class AssessmentOptions:
             comprehensive=values.get("dimension", "Basic") == "Comprehensive",
             miscue=str(values.get("enableMiscue", False)).lower() == "true",
             prosody=str(values.get("enableProsodyAssessment", False)).lower() == "true",
+            spoken_phonemes=spoken_phonemes,
         )
 
     @classmethod
@@ -127,12 +133,23 @@ class _GradedWord:
             word["Phonemes"] = [
                 {
                     "Phoneme": letter,
-                    "PronunciationAssessment": score,
+                    "PronunciationAssessment": score | self._heard(letter, score["AccuracyScore"], options),
                     **_time(self.begin_ms + round(at * step), self.begin_ms + round((at + 1) * step)),
                 }
                 for at, letter in enumerate(self.text)
             ]
         return word
+
+    def _heard(self, letter: str, score: float, options: AssessmentOptions) -> dict[str, Any]:
+        """Return the phonemes that were heard, the best-fitting one first: another one if the word was misread."""
+        if not options.spoken_phonemes:
+            return {}
+        heard = [{"Phoneme": letter, "Score": score}]
+        heard += [
+            {"Phoneme": f"{letter}{number}", "Score": 50.0 / options.divisor}
+            for number in range(1, options.spoken_phonemes)
+        ]
+        return {"NBestPhonemes": sorted(heard, key=lambda one: one["Score"], reverse=True)}
 
 
 def _time(begin_ms: int, end_ms: int) -> dict[str, int]:

@@ -6,11 +6,11 @@ from urllib.parse import urlencode, urlsplit
 
 from aiohttp import web
 
-from streams.wire.page_style import PARTS, VARIABLES
+from streams.wire.page_style import ICON_URL, LOGO, LOGO_STYLE, PARTS, VARIABLES
 
 _STYLE = """
-.card header div { line-height: 1.25; }
-.card header small { display: block; }
+.card main > header div { line-height: 1.25; }
+.card main > header small { display: block; }
 .card .amount { margin-top: .25rem; color: var(--title); font-size: var(--size-xxl); line-height: 1.25;
   font-weight: 600; font-variant-numeric: tabular-nums; }
 .card .amount + p { margin-top: .25rem; }
@@ -83,9 +83,11 @@ def page(title: str, content: str, *, platform: str) -> web.Response:
     """Return a page with one card. `content` is HTML."""
     html = (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
-        f"<title>{escape(title)} - {platform.lower()} sandbox</title><style>{VARIABLES}{PARTS}{_STYLE}</style>"
-        f'<body class="card"><main><header><span aria-hidden="true">{platform[0]}</span>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<link rel="icon" href="{ICON_URL}">'
+        f"<title>{escape(title)} - {platform.lower()} sandbox</title>"
+        f"<style>{VARIABLES}{PARTS}{LOGO_STYLE}{_STYLE}</style>"
+        f'<body class="card"><main><header>{LOGO}'
         f"<div>{platform} sandbox<small>No money moves</small></div></header>{content}</main>"
     )
     return web.Response(text=html, content_type="text/html")

@@ -24,6 +24,11 @@ from vendors.speech.azure.sockets import socket_url
 from vendors.speech.languages import LanguageNotOffered, vendor_code
 
 _PCM = AudioFormat("audio/pcm", 16_000)
+_SPOKEN_PHONEMES = frozenset({"en-US"})
+"""The locales for which the vendor reports which phonemes it has heard:
+https://learn.microsoft.com/azure/ai-services/speech-service/how-to-pronunciation-assessment."""
+_SPOKEN_COUNT = 3
+"""How many phonemes it reports for each one of the reference, in `NBestPhonemes`. The best-fitting one is first."""
 
 
 class AssessmentOptions(Model):
@@ -71,7 +76,7 @@ class AzureAssessment:
 
     def _context(self, request: AssessmentRequest, language: str) -> dict[str, Any]:
         # All fields are sent, because the vendor's defaults differ from ours.
-        assessment = {
+        assessment: dict[str, Any] = {
             "referenceText": request.reference_text,
             "gradingSystem": request.grading_system,
             "granularity": request.granularity,
@@ -80,6 +85,8 @@ class AzureAssessment:
             "enableProsodyAssessment": request.enable_prosody_assessment,
             "phonemeAlphabet": self._options.phoneme_alphabet,
         }
+        if language in _SPOKEN_PHONEMES:
+            assessment["nBestPhonemeCount"] = _SPOKEN_COUNT
         return {
             "phraseDetection": {
                 "mode": "Conversation",

@@ -25,7 +25,7 @@ export function Action({ accounts, label, onAct, primary = false, reason = "" })
   const disabled = accounts.busy || reason !== "";
   return html`<button
     type=${primary ? "submit" : "button"}
-    class=${primary ? "" : "secondary outline"}
+    class=${primary ? "" : "quiet"}
     aria-disabled=${disabled ? "true" : null}
     title=${reason || null}
     onClick=${(event) => {

@@ -64,7 +64,7 @@ function Inbox({ accounts, title, found, code }) {
         <div class="row">
           <${Code} accounts=${accounts} mail=${mail} field=${code} />
           ${linksIn(mail.text).map(
-            ({ url, label }) => html`<a key=${url} role="button" class="secondary outline" href=${url} target="_blank" rel="noopener">${label}</a>`,
+            ({ url, label }) => html`<a key=${url} class="button quiet small" href=${url} target="_blank" rel="noopener">${label}</a>`,
           )}
         </div>
       </article>`,

@@ -1,7 +1,7 @@
 // The list of requests and responses, the newest first.
 
 import { html } from "../vendor/preact.js";
-import { Command } from "../talk/command.js";
+import { Command } from "./command.js";
 import { curlOf, outcome, succeeded } from "./exchanges.js";
 
 const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(true|false|null|-?\d+(?:\.\d+)?)\b/g;
@@ -38,7 +38,7 @@ function Exchange({ exchange, open, accounts }) {
     </summary>
     <p class="outcome">${outcome(exchange)}</p>
     <${Command} text=${curlOf(exchange)} label=${`${name} as curl`}>
-      <button type="button" class="secondary outline" onClick=${() => accounts.repeat(exchange)}>Send again</button>
+      <button type="button" class="quiet small" onClick=${() => accounts.repeat(exchange)}>Send again</button>
     <//>
     ${proof && html`<details class="sent"><summary>Request body</summary><${Json} value=${body} label="Body" /></details>`}
     ${status > 0 &&

@@ -1,6 +1,7 @@
 // The accounts page: chooses the flow that the address names, and renders the components.
 
 import { html, render, useEffect, useLayoutEffect, useReducer, useState } from "../vendor/preact.js";
+import { Bar } from "../shared/bar.js";
 import { JsonEntry, Store } from "../talk/storage.js";
 import { Accounts } from "./accounts.js";
 import { Log } from "./log.js";
@@ -13,7 +14,6 @@ const DEFAULT_APP = "default";
 
 const app = new URLSearchParams(location.search).get("app");
 const entry = new JsonEntry(new Store(() => sessionStorage), app ?? DEFAULT_APP, "accounts");
-const reference = document.querySelector("link[rel=help]"); // The server removes it if it serves no reference.
 let redraw = () => {};
 const accounts = new Accounts(entry, app, () => redraw());
 
@@ -40,17 +40,9 @@ function App() {
   }, [problem]);
 
   return html`
-    <header class="container">
-      <h1>Accounts</h1>
-      <p>
-        <a href="/">Talk</a>
-        <a href="/dev/payments">Payments</a>
-        <a href="/dev/engagement">Engagement</a>
-        <a href="/dev/mail">Emails</a>
-        ${reference && html`<a href=${reference.href}>API reference</a>`}
-      </p>
-    </header>
-    <main class="container">
+    <${Bar} />
+    <main>
+      <h1 class="unseen">Accounts</h1>
       ${problem && html`<div class="alert" role="alert"><p><strong>Nobody can sign in at third parties.</strong> ${problem}</p></div>`}
       <div class="columns">
         <${Menu} chosen=${id} />

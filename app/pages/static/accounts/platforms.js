@@ -8,7 +8,7 @@ const THIRD_PARTIES = [
   ["photo_network", "Instagram", "#b52a78"],
   ["microblog", "Weibo", "#c2232a"],
   ["im_network_b", "WeChat", "#0b7339"],
-  ["im_network_a", "QQ", "#1269a8"],
+  ["im_network_a", "QQ with OpenID", "#1269a8"],
   ["chat_network", "QQ", "#5a4fb0"],
   ["payment_wallet_a", "Alipay", "#1264c6"],
   ["retail_platform", "JD.com", "#b3160e"],

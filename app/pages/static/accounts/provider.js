@@ -120,7 +120,7 @@ function SomebodyElse({ accounts, hasEmail }) {
   return html`<div class="else">
     <div class="id">
       <${Field} accounts=${accounts} name="subject" label="Id" />
-      <button type="button" class="secondary outline" onClick=${() => accounts.set("subject", newSubject())}>New id</button>
+      <button type="button" class="quiet" onClick=${() => accounts.set("subject", newSubject())}>New id</button>
     </div>
     <${Field} accounts=${accounts} name="person_name" label="Name" />
     ${hasEmail && html`<${Field} accounts=${accounts} name="person_email" label="Email address" type="email" />`}

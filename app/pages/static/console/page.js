@@ -1,5 +1,6 @@
 // The console: reads who is signed in, and shows the sign-in or the area that the address names.
 
+import { Bar } from "../shared/bar.js";
 import { html, render, useEffect, useState } from "../vendor/preact.js";
 import { read, useCsrf, whenSessionEnds, write } from "./api.js";
 import { Icon } from "./icons.js";
@@ -33,7 +34,7 @@ function Console() {
     setEnded(false);
     setSelf(null);
   };
-  if (error) return html`<div class="card"><main><h1>${TEXTS.product}</h1><${Loaded} state=${{ error, reload: load }} /></main></div>`;
+  if (error) return html`<${Bar} /><div class="card"><main><h1>${TEXTS.title}</h1><${Loaded} state=${{ error, reload: load }} /></main></div>`;
   if (self === undefined) return null;
   if (self === null) return html`<${SignIn} ended=${ended} onDone=${(csrf) => (useCsrf(csrf), load())} />`;
   return html`<${Shell} self=${self} onLeave=${leave} />`;
@@ -56,23 +57,22 @@ function Shell({ self, onLeave }) {
     event.preventDefault();
     document.getElementById("content").focus();
   };
-  return html`<div class="shell">
-    <a class="skip" href="#content" onClick=${skip}>${TEXTS.skip}</a>
-    <header class=${`side ${open ? "open" : ""}`}>
-      <p class="brand"><span aria-hidden="true">P</span>${TEXTS.product}</p>
+  return html`<a class="skip" href="#content" onClick=${skip}>${TEXTS.skip}</a>
+    <${Bar}>
       <button class="menu quiet small" aria-expanded=${String(open)} aria-controls="areas" onClick=${() => setOpen(!open)}>
         <${Icon} name="menu" />${TEXTS.menu}</button>
-      <div class="drawer" id="areas">
-        <nav aria-label=${TEXTS.areas}>
-          ${AREAS.map((id) => html`<a key=${id} href=${`#/${id}`} aria-current=${id === area ? "page" : null}>
-            <${Icon} name=${id} />${TEXTS[id]}</a>`)}
-        </nav>
-        <div class="self">
-          <span><strong>${self.actor}</strong><small class="muted">${self.role}</small></span>
-          <button class="quiet small" onClick=${onLeave}>${TEXTS.signOut}</button>
-        </div>
+    <//>
+    <div class="shell">
+    <aside class=${`side ${open ? "open" : ""}`} id="areas" aria-label=${TEXTS.menu}>
+      <nav aria-label=${TEXTS.areas}>
+        ${AREAS.map((id) => html`<a key=${id} href=${`#/${id}`} aria-current=${id === area ? "page" : null}>
+          <${Icon} name=${id} />${TEXTS[id]}</a>`)}
+      </nav>
+      <div class="self">
+        <span><strong>${self.actor}</strong><small class="muted">${self.role}</small></span>
+        <button class="quiet small" onClick=${onLeave}>${TEXTS.signOut}</button>
       </div>
-    </header>
+    </aside>
     <main id="content" tabindex="-1"><div class="page" key=${key}><${Page} route=${route} ...${may} /></div></main>
   </div>`;
 }

@@ -1,5 +1,6 @@
 // Signing in: the operator's token, then a code, and before the first code the set-up of an authenticator.
 
+import { Bar } from "../shared/bar.js";
 import { generate } from "../vendor/lean-qr.js";
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { call } from "./api.js";
@@ -48,8 +49,7 @@ export function SignIn({ ended, onDone }) {
     attempt(SESSION, step.state === "token" ? { token } : { token, code });
   };
   const asksToken = step.state === "token";
-  return html`<div class="card"><main aria-busy=${busy}>
-    <header><span aria-hidden="true">P</span><div>${TEXTS.product}<br /><small>${TEXTS.title}</small></div></header>
+  return html`<${Bar} /><div class="card"><main aria-busy=${busy}>
     <h1>${step.state === "needs_authenticator" ? texts.enrol : step.state === "link" ? texts.link : texts.title}</h1>
     ${step.authenticator && html`<${Authenticator} ...${step.authenticator} />`}
     ${step.state !== "link" && html`<form onSubmit=${submit}>

@@ -101,7 +101,7 @@ export function BoardPanel({ board }) {
       ${board.running
         ? html`<button type="button" onClick=${() => board.stop()}>Stop the game</button>`
         : html`<button type="button" disabled=${board.players.length === 0} onClick=${() => board.start()}>Start a game</button>`}
-      <button type="button" class="secondary outline" disabled=${board.players.length === 0} onClick=${() => board.score()}>
+      <button type="button" class="quiet" disabled=${board.players.length === 0} onClick=${() => board.score()}>
         Score ${OWN_POINTS} points
       </button>
     </div>

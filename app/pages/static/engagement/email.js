@@ -94,7 +94,7 @@ export function EmailPanel({ email }) {
           <p class="muted">to ${kept.to}</p>
           ${opened
             ? html`<iframe sandbox="" title="The email" srcdoc=${kept.html}></iframe>`
-            : html`<button type="button" class="secondary outline" onClick=${() => email.open()}>Open the email</button>`}
+            : html`<button type="button" class="quiet" onClick=${() => email.open()}>Open the email</button>`}
         </article>`
       : !row && html`<p class="empty">The email stays on this machine. Open it, and its tracking pixel reports that.</p>`}
   </section>`;

@@ -2,6 +2,7 @@
 
 import { Exchanges } from "../accounts/exchanges.js";
 import { Log } from "../accounts/log.js";
+import { Bar } from "../shared/bar.js";
 import { JsonEntry, Store } from "../talk/storage.js";
 import { html, render, useEffect, useReducer, useState } from "../vendor/preact.js";
 import { Board, BoardPanel } from "./board.js";
@@ -11,7 +12,6 @@ import { players } from "./player.js";
 
 const app = new URLSearchParams(location.search).get("app");
 const entry = new JsonEntry(new Store(() => sessionStorage), app ?? "default", "engagement");
-const reference = document.querySelector("link[rel=help]"); // The server removes it if it serves no reference.
 let redraw = () => {};
 const exchanges = new Exchanges(app, () => redraw());
 const board = new Board(exchanges, () => redraw());
@@ -39,16 +39,9 @@ function App() {
     if (ready !== undefined) document.documentElement.dataset.ready = "";
   }, [ready]);
   return html`
-    <header class="container">
-      <h1>Engagement</h1>
-      <p>
-        <a href="/">Talk</a>
-        <a href="/dev/accounts">Accounts</a>
-        <a href="/dev/payments">Payments</a>
-        ${reference && html`<a href=${reference.href}>API reference</a>`}
-      </p>
-    </header>
-    <main class="container">
+    <${Bar} />
+    <main>
+      <h1 class="unseen">Engagement</h1>
       ${ready === false && html`<div class="alert" role="alert"><p><strong>Nobody could be logged in.</strong> The requests below say why.</p></div>`}
       <div class="panels">
         <${BoardPanel} board=${board} />

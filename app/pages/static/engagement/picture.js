@@ -112,6 +112,6 @@ function Choices({ picture }) {
     </div>`;
   }
   return html`<div class="row sides" role="group" aria-label="Show more">
-    ${SIDES.map((side) => html`<button type="button" class="secondary outline" onClick=${() => picture.widen(side)}>More ${side}</button>`)}
+    ${SIDES.map((side) => html`<button type="button" class="quiet" onClick=${() => picture.widen(side)}>More ${side}</button>`)}
   </div>`;
 }

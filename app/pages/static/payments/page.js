@@ -3,6 +3,7 @@
 import { html, render, useEffect, useReducer, useState } from "../vendor/preact.js";
 import { Action, Result } from "../accounts/fields.js";
 import { Log } from "../accounts/log.js";
+import { Bar } from "../shared/bar.js";
 import { JsonEntry, Store } from "../talk/storage.js";
 import { Purchases } from "./purchases.js";
 
@@ -11,7 +12,6 @@ const PERIODS = { P1W: "a week", P1M: "a month", P1Y: "a year" };
 const query = new URLSearchParams(location.search);
 const app = query.get("app");
 const entry = new JsonEntry(new Store(() => sessionStorage), app ?? "default", "payments");
-const reference = document.querySelector("link[rel=help]"); // The server removes it if it serves no reference.
 let redraw = () => {};
 const purchases = new Purchases(entry, app, () => redraw());
 
@@ -27,17 +27,9 @@ function App() {
     if (problem !== undefined) document.documentElement.dataset.ready = "";
   }, [problem]);
   return html`
-    <header class="container">
-      <h1>Payments</h1>
-      <p>
-        <a href="/">Talk</a>
-        <a href="/dev/accounts">Accounts</a>
-        <a href="/dev/engagement">Engagement</a>
-        ${purchases.cardPage && html`<a href=${purchases.cardPage}>Card payments</a>`}
-        ${reference && html`<a href=${reference.href}>API reference</a>`}
-      </p>
-    </header>
-    <main class="container">
+    <${Bar}>${purchases.cardPage && html`<a href=${purchases.cardPage}>Card payments</a>`}<//>
+    <main>
+      <h1 class="unseen">Payments</h1>
       ${problem && html`<div class="alert" role="alert"><p><strong>Nothing can be bought.</strong> ${problem}</p></div>`}
       <div class="columns">
         <${Shop} ready=${problem !== undefined} />

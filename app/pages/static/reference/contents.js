@@ -37,7 +37,7 @@ function short(method) {
 }
 
 function openAndClose(nav) {
-  const menu = document.querySelector("header.tools .menu");
+  const menu = document.querySelector(".tools .menu");
   const setOpen = (isOpen) => {
     document.body.classList.toggle("contents-open", isOpen);
     menu.setAttribute("aria-expanded", String(isOpen));

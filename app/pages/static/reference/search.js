@@ -19,7 +19,7 @@ export function showSearch(outline) {
     render(html`<${Search} operations=${operations} onClose=${() => dialog.close()} />`, dialog);
     dialog.showModal();
   };
-  document.querySelector("header.tools .find").addEventListener("click", open);
+  document.querySelector(".tools .find").addEventListener("click", open);
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
   addEventListener("keydown", (event) => {
     const isShortcut = event.key === "k" && (event.ctrlKey || event.metaKey);

@@ -1,7 +1,7 @@
 // The button that logs in a new user, whose session the viewer then sends. Only development servers have it.
 
-const button = document.querySelector("header.tools .session");
-const status = document.querySelector("header.tools [role=status]");
+const button = document.querySelector(".tools .session");
+const status = document.querySelector(".tools [role=status]");
 
 document.addEventListener("viewer", ({ detail: viewer }) => {
   button.hidden = false;

@@ -2,14 +2,15 @@
 
 import { languageChoices } from "./languages.js";
 
-const FIRST_STRATEGY = "local"; // Of the development app. It needs no key, unlike others that may precede it.
+/** Of the development app. It needs no key, unlike others that may precede it. */
+export const LOCAL_STRATEGY = "local";
 const FIRST_LANGUAGE = "en-US";
 
 /** Return the effective choices. Choices in `chosen` that are no longer offered are replaced. */
 export function effectiveChoices(chosen, offers) {
   const usable = offers.conversation.filter(({ fault }) => !fault);
   const fallback =
-    usable.find(({ name }) => name === FIRST_STRATEGY) ?? usable.find(({ hears, speaks }) => hears && speaks) ?? usable[0];
+    usable.find(({ name }) => name === LOCAL_STRATEGY) ?? usable.find(({ hears, speaks }) => hears && speaks) ?? usable[0];
   const strategy = usable.find(({ name }) => name === chosen.strategy) ?? fallback;
   const heard = languageChoices(strategy?.heard_languages);
   const spoken = languageChoices(strategy?.spoken_languages);

@@ -1,95 +1,138 @@
-// What one says to the server: typing, the button to talk, and the state of the answer with the button to interrupt it.
+// One row for what one says to the server: the state of the conversation, typing, hands-free, the microphone, and one
+// button that sends or, while there is an answer, interrupts it.
 
-import { html, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact.js";
 import { HoldButton } from "./hold_button.js";
 import { Icon } from "./icons.js";
-import { VoiceBars } from "./voice_bars.js";
+import { Orb } from "./orb.js";
 
 const MAX_TEXT_PX = 160;
+const HAS_KEYS = matchMedia("(hover: hover)"); // On a phone, the focus would open the keyboard of the screen.
+const STATUS = {
+  idle: "Ready",
+  opening: "Opening the microphone",
+  thinking: "Thinking",
+  speaking: "Speaking",
+  blocked: "Touch the page or press a key to hear the answer",
+  lost: "Reconnecting",
+};
 
-export function Composer({ talk, player, choices }) {
-  const { held } = talk.recorder;
+export function Composer({ talk, player, choices, onHandsFree }) {
+  const { voice } = talk;
+  const [text, setText] = useState("");
+  const message = text.trim();
+  const stops = talk.interruptible && message === "";
+  const send = () => {
+    if (message === "" || voice.active) return;
+    setText("");
+    talk.type(message);
+  };
+  const onSubmit = (event) => {
+    event.preventDefault();
+    send();
+  };
+  const ready = talk.phase === "idle" && !voice.handsFree;
+  const held = voice.active && !voice.handsFree;
   return html`
-    <div class="composer">
-      <div class="state">
-        <${VoiceBars} state=${talk.phase} level=${talk.recorder.level} player=${player} visemes=${talk.shapes} />
-        <p role="status">${talk.status}</p>
+    <div class="composer" data-phase=${talk.phase} data-typing=${text === "" ? null : ""}>
+      ${voice.handsFree && html`<${Orb} size="medium" phase=${talk.phase} voice=${voice} player=${player} />`}
+      <form class="compose-row" onSubmit=${onSubmit}>
+        ${!voice.handsFree && html`<${Orb} phase=${talk.phase} voice=${voice} player=${player} />`}
+        <div class="field">
+          <${Typing} text=${text} placeholder=${ready ? "Message" : ""} onText=${setText} onSend=${send} />
+          <p role="status" data-shown=${text === "" && !ready ? "" : null}>${statusOf(talk)}</p>
+        </div>
         ${choices.hears &&
         html`<button
           type="button"
-          class="quiet pill"
-          aria-pressed=${talk.handsFree.on ? "true" : "false"}
-          onClick=${() => talk.toggleHandsFree()}
+          class="hands-free"
+          aria-label="Hands-free"
+          title="Hands-free: speak, and pause to send"
+          aria-pressed=${voice.handsFree ? "true" : "false"}
+          onClick=${onHandsFree}
         >
-          <${Icon} name="hands" />Hands-free
+          <${Icon} name="hands" /><span aria-hidden="true">Hands-free</span>
         </button>`}
-        <button
-          type="button"
-          class="quiet pill stop"
-          aria-disabled=${talk.interruptible ? null : "true"}
-          onClick=${() => talk.interruptible && talk.interrupt()}
-        >
-          <${Icon} name="stop" />Interrupt
-        </button>
-      </div>
-      <div class="compose-row">
-        <${Typing} busy=${held} onSend=${(text) => talk.type(text)} />
         <${HoldButton}
           icon=${html`<${Icon} name="microphone" />`}
           label="Hold to talk"
           pressed=${held}
-          level=${talk.recorder.level}
+          level=${() => voice.level}
           disabled=${!choices.hears}
           describedBy="talk-how"
           onStart=${() => talk.hold()}
           onStop=${() => talk.release()}
         />
-      </div>
-      <p id="talk-how" class="how">${hint(choices, held, talk.handsFree.on)}</p>
+        <${SendOrStop} stops=${stops} enabled=${message !== "" && !voice.active} onStop=${() => talk.interrupt()} />
+      </form>
+      <p id="talk-how" class="how">${hint(choices, voice.handsFree)}</p>
     </div>
   `;
 }
 
-function hint(choices, held, handsFree) {
-  if (!choices.hears) return "This strategy does not accept audio. Choose another one in the settings to speak.";
-  if (handsFree) return "Speak, and pause to send. Speak again to interrupt the answer.";
-  if (held) return html`<strong>Release to send</strong>`;
-  return html`<span>Hold the microphone while you speak.</span>${" "}
-    <span class="keys">With the keyboard, hold Space on it. Enter sends what you type.</span>`;
+function statusOf({ phase, voice, current }) {
+  if (phase === "listening") return voice.handsFree ? "Listening… pause to send" : "Listening… release to send";
+  if (phase === "idle" && voice.handsFree) return "Speak at any time";
+  if (phase === "thinking" && current?.answer.paragraphs.length) return "Answering";
+  return STATUS[phase];
 }
 
-function Typing({ busy, onSend }) {
-  const [text, setText] = useState("");
+function hint(choices, handsFree) {
+  if (!choices.hears) return "This strategy does not accept audio. Choose another one in the settings to speak.";
+  if (handsFree) return "Pause to send. Speak again to interrupt the answer.";
+  return html`<span class="keys">Hold the microphone, or Space on it, while you speak. Enter sends what you type.</span>`;
+}
+
+function Typing({ text, placeholder, onText, onSend }) {
   const field = useRef(null);
+  useEffect(() => {
+    if (HAS_KEYS.matches) field.current.focus({ preventScroll: true });
+  }, []);
   useLayoutEffect(() => {
     field.current.style.height = "auto";
-    field.current.style.height = `${Math.min(field.current.scrollHeight + 2, MAX_TEXT_PX)}px`;
+    field.current.style.height = `${Math.min(field.current.scrollHeight, MAX_TEXT_PX)}px`;
   }, [text]);
-  const disabled = busy || text.trim() === "";
-  const send = (event) => {
-    event.preventDefault();
-    if (disabled) return;
-    setText("");
-    onSend(text.trim());
-  };
   const onKeyDown = (event) => {
-    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event);
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    onSend();
   };
-  return html`<form class="typing" onSubmit=${send}>
-    <textarea
-      id="message"
-      aria-label="Message"
-      placeholder="Message"
-      rows="1"
-      autocomplete="off"
-      enterkeyhint="send"
-      ref=${field}
-      value=${text}
-      onInput=${(event) => setText(event.currentTarget.value)}
-      onKeyDown=${onKeyDown}
-    />
-    <button type="submit" class="round" aria-label="Send" title="Send" aria-disabled=${disabled ? "true" : null}>
-      <${Icon} name="send" />
-    </button>
-  </form>`;
+  return html`<textarea
+    id="message"
+    aria-label="Message"
+    placeholder=${placeholder}
+    rows="1"
+    autocomplete="off"
+    enterkeyhint="send"
+    ref=${field}
+    value=${text}
+    onInput=${(event) => onText(event.currentTarget.value)}
+    onKeyDown=${onKeyDown}
+  />`;
+}
+
+/** One element for both, so that it keeps the focus. The second click of a double click does not stop the answer. */
+function SendOrStop({ stops, enabled, onStop }) {
+  const onClick = (event) => {
+    if (!stops) return; // The form is submitted.
+    event.preventDefault();
+    if (event.detail < 2) onStop();
+  };
+  useEffect(() => {
+    if (!stops) return undefined;
+    const onKeyDown = (event) => event.key === "Escape" && onStop();
+    addEventListener("keydown", onKeyDown);
+    return () => removeEventListener("keydown", onKeyDown);
+  }, [stops]);
+  const name = stops ? "Interrupt" : "Send";
+  return html`<button
+    type="submit"
+    class=${stops ? "round stop" : "round send"}
+    aria-label=${name}
+    title=${stops ? "Interrupt (Esc)" : name}
+    aria-disabled=${stops || enabled ? null : "true"}
+    onClick=${onClick}
+  >
+    <${Icon} name=${stops ? "stop" : "send"} />
+  </button>`;
 }

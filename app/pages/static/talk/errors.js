@@ -1,9 +1,7 @@
 // Error messages for users: what happened, and what to do.
 
 import { html, useLayoutEffect, useRef } from "../vendor/preact.js";
-import { ErrorResponse, SessionRenewed, Unreachable } from "./account.js";
-import { MicrophoneFault } from "./microphone.js";
-import { ConnectionLost } from "./stream.js";
+import { ConnectionLost, MicrophoneFault, ParleyError } from "../client/parley-client.js";
 
 const MICROPHONE = {
   insecure: ["This browser allows the microphone only on secure pages.", "Open the page with https, or on localhost."],
@@ -67,32 +65,27 @@ const WAITED_FOR = new Set([409, 429]); // another turn or a rate limit, which e
 const UNKNOWN = ["The request failed.", "Try again."];
 
 /**
- * Return `{text, advice, detail}` for an exception, or for the error of an `error` event.
+ * Return `{text, advice, detail}` for an exception.
  *
  * `detail` is the message from the server, if there is one.
  */
 export function userMessage(fault) {
-  if (fault instanceof MicrophoneFault) return described(MICROPHONE[fault.kind]);
+  if (fault instanceof MicrophoneFault) return described(MICROPHONE[fault.kind] ?? MICROPHONE.failed);
   if (fault instanceof ConnectionLost) {
-    return described(["The connection was lost and could not be restored.", "Check that the server is running, then reload the page."]);
-  }
-  if (fault instanceof SessionRenewed) {
-    return described(["Your session expired. You are logged in again.", "Your message was not sent. Try again, or repeat it."]);
-  }
-  if (fault instanceof Unreachable) {
     return described(["The server cannot be reached.", "Check that it is running and that you are online, then try again."]);
   }
-  const type = (fault.errorType ?? fault.error_type ?? "internal").replaceAll(" ", "_");
+  const type = fault.errorType ?? "internal";
   const message = fault.message ?? "";
   const texts = MESSAGES.find(([pattern]) => pattern.test(message))?.slice(1) ?? TYPES[type] ?? UNKNOWN;
   const [text, advice] = texts;
-  return described([text, fault.retryAfterS ? withDelay(advice, fault.retryAfterS) : advice], message);
+  return described([text, fault.retryAfter ? withDelay(advice, fault.retryAfter) : advice], message);
 }
 
 /** Return whether a retry of the same request may succeed. */
 export function retryMayHelp(fault) {
-  if (fault instanceof ErrorResponse) return fault.status >= 500 || WAITED_FOR.has(fault.status);
-  return fault.extra?.retryable !== false;
+  if (!(fault instanceof ParleyError)) return false;
+  if (fault.status !== null) return fault.status >= 500 || WAITED_FOR.has(fault.status);
+  return fault.extra.retryable !== false;
 }
 
 const described = ([text, advice], detail = "") => ({ text, advice, detail });

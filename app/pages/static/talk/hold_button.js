@@ -1,15 +1,18 @@
 // A button that is active while it is held with the pointer or a key.
 
 import { html, useRef } from "../vendor/preact.js";
+import { useLevel } from "./level.js";
 
 const KEYS = new Set([" ", "Enter"]);
+const LOUD = 0.4; // a level that fills the button
 
 /**
  * `pressed`: whether it is active. `onStart` and `onStop` are called when the user presses and releases it.
- * `icon`: shown instead of the label, in a round button. `level`: the user's volume from 0 to 1, shown around it.
+ * `icon`: shown instead of the label, in a round button. `level`: returns the user's volume from 0 to 1, shown inside it.
  */
-export function HoldButton({ label, icon, level = 0, pressed, disabled = false, describedBy, onStart, onStop }) {
+export function HoldButton({ label, icon, level = () => 0, pressed, disabled = false, describedBy, onStart, onStop }) {
   const held = useRef(false);
+  const button = useLevel(pressed, () => Math.min(1, level() / LOUD));
 
   const begin = () => {
     if (disabled || held.current) return;
@@ -45,9 +48,9 @@ export function HoldButton({ label, icon, level = 0, pressed, disabled = false, 
   return html`<button
     type="button"
     class=${icon ? "hold round" : "hold"}
+    ref=${button}
     aria-label=${label}
     title=${icon ? label : null}
-    style=${{ "--level": pressed ? level.toFixed(2) : 0 }}
     aria-pressed=${pressed ? "true" : "false"}
     aria-disabled=${disabled ? "true" : null}
     aria-describedby=${describedBy}

@@ -65,7 +65,7 @@ function animate(drawing, player, shown) {
   let last = performance.now();
   let frame = 0;
   const step = (now) => {
-    const id = visemeAt(shown.current, player, player.playedMs + LOOK_AHEAD_MS);
+    const id = visemeAt(shown.current, player, player.heardMs + LOOK_AHEAD_MS);
     const share = 1 - Math.exp(Math.min(0, last - now) / EASE_MS); // A frame's time may lie before the start of the animation.
     shape = shape.map((part, at) => part + (SHAPES[id][at] - part) * share);
     last = now;

@@ -1,51 +1,52 @@
-// The talk page: sets up the account, loads the offers of the app and renders the components.
+// The talk page: signs the user of this browser in, loads the offers of the app and renders the components.
 
+import { Microphone, Player } from "../client/parley-client.js";
+import { Inside } from "../inside/panel.js";
+import { Pronounce } from "../pronounce/pronounce.js";
+import { Bar } from "../shared/bar.js";
 import { html, render, useEffect, useReducer, useState } from "../vendor/preact.js";
-import { Account } from "./account.js";
-import { effectiveChoices } from "./choices.js";
+import { LOCAL_STRATEGY, effectiveChoices } from "./choices.js";
 import { Composer } from "./composer.js";
 import { Alert } from "./errors.js";
+import { Experiments } from "./experiments.js";
 import { IconButton } from "./icons.js";
-import { Microphone } from "./microphone.js";
-import { Mouth } from "./mouth.js";
-import { Player } from "./player.js";
-import { Pronounce } from "./pronounce.js";
-import { RequestDetails } from "./request_details.js";
 import { Settings } from "./settings.js";
 import { JsonEntry, Store } from "./storage.js";
 import { TabList } from "./tabs.js";
 import { Talk } from "./talk.js";
 import { Transcript } from "./transcript.js";
+import { Visitor } from "./visitor.js";
 
 const DRAW_MS = 30; // Hundreds of events may arrive per second.
 const RENEWED = "Your session expired. You are logged in again.";
 const NOT_STORED =
   "This browser does not let the page store data. Everything works, but after a reload you are a new user. " +
   "To be recognized, allow this site to store data.";
-const WIDE = matchMedia("(min-width: 72rem)"); // The panel has a place beside the conversation.
+const WIDE = matchMedia("(min-width: 68.75rem)"); // The panel has a place beside the conversation.
 const TABS = [
-  { id: "conversation", title: "Conversation" },
-  { id: "pronunciation", title: "Pronunciation" },
+  { id: "conversation", title: "Conversation", icon: "conversation" },
+  { id: "pronunciation", title: "Pronunciation", icon: "pronunciation" },
 ];
 
-const app = new URLSearchParams(location.search).get("app") ?? undefined;
+const parameters = new URLSearchParams(location.search);
 const storage = new Store(() => localStorage);
-const account = new Account(storage, app);
+const visitor = new Visitor(storage, parameters.get("app") ?? "default");
+const microphone = new Microphone();
 const player = new Player({ onState: () => talk.playerChanged() });
-const talkState = new JsonEntry(new Store(() => sessionStorage), account.app, "talk");
-const talk = new Talk(account, player, talkState, () => redraw());
-const chosen = new JsonEntry(storage, account.app, "choices");
+const saved = new JsonEntry(new Store(() => sessionStorage), visitor.app, "talk");
+const talk = new Talk({ visitor, player, microphone, saved, onChange: () => redraw() });
+const chosen = new JsonEntry(storage, visitor.app, "choices");
 
-// The server removes the links to what it does not serve.
-const links = [...document.querySelectorAll("link[rel=help], link[rel=related]")].map(({ href, title }) => ({ href, title }));
+// The server writes the links of the bar, and knows whether there is a console.
+const consoleUrl = document.getElementById("bar").content.querySelector('[href="/console"]')?.href;
 
 let redraw = () => {};
 
 // For the tests of this page, read-only.
 window.parley = Object.freeze({
   player,
-  get run() {
-    return talk.current?.run ?? null;
+  get details() {
+    return talk.current?.details ?? null;
   },
 });
 addEventListener("pagehide", () => talk.remember());
@@ -58,19 +59,22 @@ function App() {
   const [shown, setShown] = useState("conversation");
   const [settings, setSettings] = useState(false);
   const [inside, setInside] = useState(WIDE.matches && chosen.read().inside !== false);
+  const [inspected, setInspected] = useState(null); // the request that was chosen in the panel; null: the latest one
 
   useEffect(() => {
     redraw = throttled(draw);
-    account.onRenewed = () => setNotice(RENEWED);
+    visitor.onRenewed = () => setNotice(RENEWED);
     if (!storage.isPersistent) setNotice(NOT_STORED);
     begin().then(setOffers, setFault);
   }, []);
   useEffect(() => {
-    if (offers) document.documentElement.dataset.ready = "";
+    if (!offers) return;
+    document.documentElement.dataset.ready = "";
+    if (choices.hears) startRememberedMode();
   }, [offers]);
   const failure = talk.lastError?.fault;
   useEffect(() => {
-    if (failure?.extra?.attempts && WIDE.matches) setInside(true);
+    if (failure?.extra?.attempts && WIDE.matches) showLatest();
   }, [failure]);
 
   const choose = (choice) => {
@@ -81,18 +85,35 @@ function App() {
     setInside(wanted);
     if (WIDE.matches) choose({ inside: wanted });
   };
+  const showLatest = () => {
+    setInspected(null);
+    setInside(true);
+  };
+  const inspect = (turn) => {
+    setInspected(turn.details.key);
+    showInside(true);
+  };
+  const show = (tab) => {
+    if (talk.voice.handsFree) talk.toggleHandsFree(); // What is read aloud is no question.
+    setShown(tab);
+  };
+  const toggleHandsFree = async () => {
+    await talk.toggleHandsFree();
+    choose({ handsFree: talk.voice.handsFree });
+  };
   const choices = offers && effectiveChoices(chosen.read(), offers);
   talk.choices = choices;
   const talking = shown === "conversation";
+  const welcome = {
+    isLocal: choices?.strategy === LOCAL_STRATEGY,
+    connectHref: consoleUrl && `${consoleUrl}#/configs?kind=vendor_accounts`,
+  };
   return html`
-    <header class="bar">
-      <h1><span class="logo" aria-hidden="true"><i /><i /><i /></span>Talk to Parley</h1>
-      <span class="app-title">${offers?.title}</span>
-      ${offers && html`<${TabList} tabs=${TABS} shown=${shown} onShow=${setShown} />`}
-      <nav aria-label="Pages">${links.map(({ href, title }) => html`<a key=${href} href=${href}>${title}</a>`)}</nav>
+    <${Bar}>
+      ${offers && html`<${TabList} tabs=${TABS} shown=${shown} onShow=${show} />`}
       ${offers &&
       talking &&
-      html`<div class="tools">
+      html`
         <${IconButton}
           icon="new"
           label="New conversation"
@@ -107,10 +128,11 @@ function App() {
           aria-controls="inside"
           onAct=${() => showInside(!inside)}
         />
-      </div>`}
-    </header>
+      `}
+    <//>
     <main class=${inside && talking ? "with-inside" : ""}>
       <div class="content">
+        <h1 class="unseen">Talk to Parley</h1>
         ${fault && html`<${Alert} fault=${fault} onRetry=${() => location.reload()} />`}
         <div aria-live="polite">
           ${notice &&
@@ -123,19 +145,18 @@ function App() {
         ${offers &&
         html`
           <div class="conversation" role="tabpanel" id="panel-conversation" aria-labelledby="tab-conversation" hidden=${!talking}>
-            <${Transcript} talk=${talk} player=${player} />
+            <${Transcript} talk=${talk} player=${player} welcome=${welcome} onInside=${inspect} />
             ${talk.lastError &&
             html`<${Alert} fault=${failure} onRetry=${talk.lastError.retry} onClose=${() => talk.dismiss()} />`}
-            <${Composer} talk=${talk} player=${player} choices=${choices} />
+            <${Composer} talk=${talk} player=${player} choices=${choices} onHandsFree=${toggleHandsFree} />
           </div>
           <div role="tabpanel" id="panel-pronunciation" aria-labelledby="tab-pronunciation" hidden=${talking}>
-            <${Pronounce} account=${account} offers=${offers} microphone=${Microphone} />
+            <${Pronounce} client=${visitor.client} offers=${offers} microphone=${microphone} />
           </div>
           <${Settings}
             open=${settings}
             offers=${offers}
             choices=${choices}
-            links=${links}
             onChoose=${choose}
             onNewUser=${startAsNewUser}
             onClose=${() => setSettings(false)}
@@ -145,42 +166,47 @@ function App() {
       ${offers &&
       talking &&
       inside &&
-      html`<${RequestDetails} run=${talk.current?.run ?? null} onClose=${() => showInside(false)}>
-        <${Experiments} />
+      html`<${Inside}
+        records=${talk.turns.map(({ details }) => details).filter(Boolean)}
+        chosen=${inspected}
+        onChoose=${setInspected}
+        onClose=${() => showInside(false)}
+        app=${visitor.app}
+        consoleUrl=${consoleUrl}
+      >
+        <${Experiments} talk=${talk} player=${player} />
       <//>`}
     </main>
   `;
 }
 
-/** What shows how the page and the server work together: the mouth, and a lost connection. */
-function Experiments() {
-  return html`<section class="experiments">
-    <${Mouth} player=${player} visemes=${talk.shapes} />
-    <div>
-      <button
-        type="button"
-        class="quiet"
-        aria-disabled=${talk.connected ? null : "true"}
-        onClick=${() => talk.connected && talk.dropConnection()}
-      >
-        Disconnect
-      </button>
-      <small>Closes the connection in the middle of an answer. The page resumes it without a gap.</small>
-    </div>
-  </section>`;
-}
-
-/** Log in, load the offers and show the history of the conversation. */
+/** Sign in, load the offers and show the history of the conversation. */
 async function begin() {
-  await account.ensureSession();
-  const offers = await account.json("/bp/ai/offers");
+  await visitor.begin();
+  const offers = await visitor.client.offers();
   await talk.begin();
   return offers;
 }
 
+/** Begin hands-free by itself if the address asks for it, or if it was on during the last visit. */
+async function startRememberedMode() {
+  const asked = parameters.has("hands-free");
+  if (!asked && !(chosen.read().handsFree && (await microphoneIsAllowed()))) return;
+  await talk.toggleHandsFree();
+}
+
+/** Whether the user has allowed the microphone, so that opening it asks nothing. */
+async function microphoneIsAllowed() {
+  try {
+    return (await navigator.permissions.query({ name: "microphone" })).state === "granted";
+  } catch {
+    return false; // Not every browser can say.
+  }
+}
+
 async function startAsNewUser() {
   await talk.startNew();
-  account.forget();
+  visitor.forget();
   location.reload();
 }
 

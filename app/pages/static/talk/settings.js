@@ -4,8 +4,8 @@ import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { IconButton } from "./icons.js";
 import { parametersIn } from "./choices.js";
 
-/** A drawer over the page. `links`: `[{href, title}]`. */
-export function Settings({ open, offers, choices, links, onChoose, onNewUser, onClose }) {
+/** A drawer over the page. */
+export function Settings({ open, offers, choices, onChoose, onNewUser, onClose }) {
   const drawer = useRef(null);
   useEffect(() => {
     if (open) drawer.current.showModal();
@@ -49,7 +49,6 @@ export function Settings({ open, offers, choices, links, onChoose, onNewUser, on
       <footer>
         <button type="button" class="quiet" onClick=${onNewUser}>Start as a new user</button>
         <small>This browser forgets its user and the conversation.</small>
-        <nav aria-label="Other pages">${links.map(({ href, title }) => html`<a key=${href} href=${href}>${title}</a>`)}</nav>
       </footer>
     </div>
   </dialog>`;

@@ -1,9 +1,10 @@
 // Tabs, selected with the pointer or the arrow keys. The panel of a tab has the id `panel-…` of the tab's id.
 
 import { html, useRef } from "../vendor/preact.js";
+import { Icon } from "./icons.js";
 
-/** `tabs`: `[{id, title}]`. */
-export function TabList({ tabs, shown, onShow }) {
+/** `tabs`: `[{id, title, icon}]`; an icon replaces the title where there is little space. `label`: what they select. */
+export function TabList({ tabs, shown, onShow, label = "Features" }) {
   const list = useRef(null);
 
   const onKeyDown = (event) => {
@@ -17,9 +18,9 @@ export function TabList({ tabs, shown, onShow }) {
   };
 
   return html`
-    <div role="tablist" aria-label="Features" ref=${list} onKeyDown=${onKeyDown}>
+    <div role="tablist" aria-label=${label} ref=${list} onKeyDown=${onKeyDown}>
       ${tabs.map(
-        ({ id, title }) => html`<button
+        ({ id, title, icon }) => html`<button
           key=${id}
           type="button"
           role="tab"
@@ -29,7 +30,7 @@ export function TabList({ tabs, shown, onShow }) {
           tabindex=${id === shown ? 0 : -1}
           onClick=${() => onShow(id)}
         >
-          ${title}
+          ${icon && html`<${Icon} name=${icon} />`}<span>${title}</span>
         </button>`,
       )}
     </div>

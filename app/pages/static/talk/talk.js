@@ -1,46 +1,39 @@
-// The state of a conversation: sends turns, plays answers, and handles interruptions, disconnects and reloads.
+// The state of a conversation: sends turns, plays answers, and handles interruptions, lost connections and reloads.
 
-import { ErrorResponse } from "./account.js";
-import { cancelStream, newestRecords, recordAfter, recordOf } from "./calls.js";
-import { HandsFree } from "./hands_free.js";
-import { Recorder } from "./recorder.js";
-import { MicrophoneFault } from "./microphone.js";
-import { delay } from "./backoff.js";
+import { DigestMismatch, MicrophoneFault } from "../client/parley-client.js";
 import { parametersIn } from "./choices.js";
-import { EventStream, ReaderLeft } from "./stream.js";
-import { Turn } from "./turn.js";
 import { retryMayHelp } from "./errors.js";
+import { newestRecords, recordOf } from "./history.js";
+import { Turn } from "./turn.js";
+import { Voice } from "./voice.js";
 
-const CONVERSE = "/bp/ai/conversation";
 const LAST_EVENT_MS = 5_000; // maximum wait for the last event of a cancelled stream
 const NOT_YET = Symbol("not yet");
-const SHOWN_AUDIO = 60; // characters of base64 audio shown in the request details
 
 export class Talk {
   turns = [];
   conversationId = null;
-  recorder;
-  handsFree;
+  voice;
   /** The last error, with a function to retry if that makes sense: `{fault, retry}`. */
   lastError = null;
   /** The user's choices: `{strategies, speaks, language, answerLanguage, voice, params}`. */
   choices = null;
-  #account;
+  #client;
   #player;
-  #savedState;
+  #saved;
   #onChange;
-  #liveTurn = null; // the turn that is sent while the user speaks
   #cancelled = Promise.resolve(); // resolves when the server has ended the interrupted turn
   #replayed = null; // the turn whose answer is played once more
 
-  /** `player` plays answers. `savedState` is a `JsonEntry` that survives a reload. `onChange` is called when the page must be redrawn. */
-  constructor(account, player, savedState, onChange) {
-    this.#account = account;
+  /** `saved` is a `JsonEntry` that survives a reload. `onChange` is called when the page must be redrawn. */
+  constructor({ visitor, player, microphone, saved, onChange }) {
+    this.#client = visitor.client;
     this.#player = player;
-    this.#savedState = savedState;
+    this.#saved = saved;
     this.#onChange = onChange;
-    this.recorder = new Recorder(onChange);
-    this.handsFree = new HandsFree(this.recorder, player, { onBegan: () => this.hold(), onEnded: () => this.release() });
+    visitor.onRequest = (url, options) => this.#requested(url, options);
+    const onSpeech = (recording) => this.#say({ audio: recording });
+    this.voice = new Voice({ microphone, player, onSpeech, onInterrupt: () => this.interrupt(), onChange });
   }
 
   get current() {
@@ -54,30 +47,21 @@ export class Talk {
 
   get #answering() {
     const turn = this.current;
-    if (this.recorder.held || this.#replayed !== null) return false;
+    if (this.voice.active || this.#replayed !== null) return false;
     return turn !== null && !turn.silenced && (turn.running || (turn.hasAudio && this.#player.playing));
   }
 
   /** Whether there is an open connection to drop. */
   get connected() {
-    return this.current?.connection === "open";
+    return this.current?.call?.connection === "open";
   }
 
-  get status() {
-    const turn = this.current;
-    if (this.recorder.held) return this.recorder.open ? "Listening" : "Opening the microphone";
-    if (turn?.connection === "lost" || turn?.cancelPending) return "Reconnecting";
-    if (this.#replayed !== null) return "Speaking";
-    if (!this.interruptible) return this.handsFree.on ? "Speak at any time" : "Ready";
-    if (turn.hasAudio && this.#player.state === "blocked") return "Touch the page or press a key to hear the answer";
-    if (turn.hasAudio && this.#player.playing) return "Speaking";
-    return turn.answer.paragraphs.length ? "Answering" : "Thinking";
-  }
-
-  /** What the bars of the voice show: "idle", "listening", "thinking" or "speaking". */
+  /** "idle", "opening", "listening", "thinking", "speaking", "blocked" or "lost". */
   get phase() {
-    if (this.recorder.held) return "listening";
+    if (this.voice.active) return this.voice.heard ? "listening" : "opening";
+    if (this.current?.call?.connection === "lost") return "lost";
     if (!this.interruptible) return "idle";
+    if (this.#player.state === "blocked") return "blocked";
     return this.#player.playing ? "speaking" : "thinking";
   }
 
@@ -88,52 +72,42 @@ export class Talk {
 
   /** After a reload: show the history of the conversation, and resume the answer that was running. */
   async begin() {
-    const { conversationId = null, stream } = this.#savedState.read();
+    const { conversationId = null, stream } = this.#saved.read();
     this.conversationId = conversationId;
     await this.#reportingErrors(() => this.#readHistory());
     if (stream) this.#resume(stream);
   }
 
-  async type(text) {
-    await this.#send({ type: "text", input: text, shown: text });
+  type(text) {
+    return this.#say({ text });
   }
 
   /** The user starts to speak. This interrupts the answer immediately. */
   async hold() {
-    if (this.recorder.held) return;
-    this.lastError = null;
-    this.#cancelled = this.interrupt();
-    await this.#reportingErrors(() =>
-      this.recorder.hold({
-        head: () => this.#parameters("audio"),
-        send: (body) => this.#sendLive(body),
-        onLimit: () => this.release(),
-      }),
-    );
+    if (this.voice.active) return;
+    this.interrupt();
+    await this.#reportingErrors(async () => {
+      this.lastError = null;
+      this.#say({ audio: await this.voice.hold() });
+    });
   }
 
-  /** The user has finished speaking. The recording is sent. */
+  /** The user has finished speaking. */
   async release() {
-    if (!this.recorder.held) return;
-    const live = this.#liveTurn;
-    this.#liveTurn = null;
-    let recording = "";
+    if (!this.voice.active) return;
+    const turn = this.current;
     try {
-      recording = await this.recorder.release();
+      await this.voice.release();
     } catch (error) {
-      if (live?.answer.state === "failed") return; // The reason is shown already.
-      if (live) this.#remove(live);
+      if (turn?.input.audio && !turn.stored) this.#remove(turn);
       this.#showError(error);
     }
-    if (live) live.recording = recording;
-    else if (recording) await this.#send({ type: "audio", input: recording });
   }
 
   /** Begin or end the mode in which pauses of the user end turns. */
-  async toggleHandsFree() {
-    if (this.handsFree.on) this.handsFree.stop();
-    else await this.#reportingErrors(() => this.handsFree.start());
-    this.#onChange();
+  toggleHandsFree() {
+    if (this.voice.handsFree) this.voice.stopHandsFree();
+    else return this.#reportingErrors(() => this.voice.startHandsFree());
   }
 
   /** Interrupt the answer. The server keeps the part that was heard. When this resolves, the next turn may begin. */
@@ -145,16 +119,14 @@ export class Talk {
 
   /** Whether the answer of a turn can be played once more. */
   canReplay(turn) {
-    return turn.sounds.length > 0 && !turn.running;
+    return turn.hasAudio && !turn.running;
   }
 
   /** Play the answer of a turn once more. What the server knows of it stays as it is. */
   async replay(turn) {
     await this.interrupt();
-    for (const { mimeType, sampleRate, bytes, index } of turn.sounds) {
-      if (mimeType) this.#player.begin(mimeType, sampleRate);
-      this.#player.push(bytes, index);
-    }
+    this.#player.begin();
+    for (const event of turn.sounds) this.#player.push(event);
     this.#replayed = turn;
     this.#player.end();
     this.playerChanged();
@@ -162,9 +134,10 @@ export class Talk {
 
   /** Drop the connection, as an unreliable network would. */
   dropConnection() {
-    this.current?.stream?.dropConnection();
+    this.current?.call?.dropConnection();
   }
 
+  /** Start a new conversation. The old one stays on the server, but this page forgets it. */
   async startNew() {
     const interrupted = this.interrupt();
     [this.turns, this.conversationId, this.lastError] = [[], null, null];
@@ -188,52 +161,44 @@ export class Talk {
   /** Save what is needed after a reload. */
   remember() {
     const turn = this.current;
-    const resumable = turn?.stream?.id && this.#answering;
+    const resumable = turn?.call?.streamId && this.#answering;
     const stream = resumable && {
-      id: turn.stream.id,
+      id: turn.call.streamId,
       before: turn.before,
       speaks: turn.speaks,
       heard_ms: this.#heardOf(turn),
     };
-    this.#savedState.write({ conversationId: this.conversationId, ...(stream && { stream }) });
+    this.#saved.write({ conversationId: this.conversationId, ...(stream && { stream }) });
   }
 
-  #parameters(type) {
-    const { strategies, language, answerLanguage, voice, params } = this.choices;
-    const { values } = parametersIn(params);
-    return JSON.stringify({
-      strategies,
-      type,
-      language_code: language,
-      target_language_code: answerLanguage,
-      ...(voice && { voice }),
-      ...(values && { params: values }),
-      ...(this.conversationId && { conversation_id: this.conversationId }),
-    });
-  }
-
-  async #send(message) {
+  /** Send a turn. `input` is `{text}` or `{audio}`; audio is sent while it is recorded, where the browser can. */
+  async #say(input) {
     this.lastError = null;
     const cancelled = this.interrupt();
-    const turn = this.#newTurn({ text: message.shown });
+    const turn = this.#newTurn({ input });
+    if (input.audio) this.#listen(turn);
     await cancelled;
-    const parameters = this.#parameters(message.type);
-    const visible = message.type === "text" ? message.input : `${message.input.slice(0, SHOWN_AUDIO)}…`;
-    await this.#request(turn, parameters + message.input, parameters + visible, () => this.#send(message));
+    if (turn.removed) return;
+    const { strategies, language, answerLanguage, voice, params } = this.choices;
+    const { values } = parametersIn(params);
+    turn.call = this.#client.converse({
+      strategies,
+      languageCode: language,
+      targetLanguageCode: answerLanguage,
+      ...(voice && { voice }),
+      ...(values && { params: values }),
+      conversationId: this.conversationId,
+      ...input,
+      ...this.#readOptions(turn),
+    });
+    await this.#read(turn, () => this.#retry(turn));
   }
 
-  async #sendLive(body) {
-    const turn = this.#newTurn({});
-    this.#liveTurn = turn;
-    await this.#cancelled;
-    await this.#request(turn, body, `${this.#parameters("audio")}…`, () => this.#sendRecording(turn));
-  }
-
-  /** Send the recording of a turn again whose live upload failed. */
-  async #sendRecording(turn) {
-    await this.release();
-    if (turn.recording) await this.#send({ type: "audio", input: turn.recording });
-    else this.#showError(new MicrophoneFault("short"));
+  async #listen(turn) {
+    turn.listening = true;
+    await turn.input.audio.ended;
+    turn.listening = false;
+    this.#onChange();
   }
 
   #newTurn(options) {
@@ -245,33 +210,31 @@ export class Talk {
     return turn;
   }
 
-  #request(turn, body, shownBody, retry) {
-    const headers = { "Content-Type": "application/octet-stream", "Idempotency-Key": turn.key };
-    const request = { method: "POST", url: CONVERSE, headers: this.#account.headers(headers), body: shownBody };
-    return this.#follow(turn, request, (stream) => stream.request(CONVERSE, { body, headers }), retry);
+  #readOptions(turn) {
+    const onConnection = (state, afterId) => {
+      turn.connectionChanged(state, afterId);
+      this.remember();
+      this.#onChange();
+    };
+    return { signal: turn.signal, onConnection };
   }
 
-  /** Read the stream of a turn to its end. */
-  async #follow(turn, request, read, retry) {
-    if (turn.removed) return null;
-    turn.requested(request);
-    turn.stream = new EventStream(this.#account, {
-      onEvent: (event) => this.#handle(turn, event),
-      onConnection: (state, after) => this.#connectionChanged(turn, state, after),
-    });
-    turn.streamEnded = read(turn.stream).then(
-      () => null,
-      (error) => error,
-    );
-    const error = await turn.streamEnded;
-    turn.opens(false); // It has no effect if the stream was opened.
-    const retryTurn = retry && (() => this.#retry(turn, retry));
-    if (error !== null && !(error instanceof ReaderLeft)) {
-      turn.failed();
+  #requested(url, options) {
+    const key = options.headers["Idempotency-Key"];
+    const ofTurn = ({ streamId, idempotencyKey }) => (key ? key === idempotencyKey : streamId && url.endsWith(`/stream/${streamId}`));
+    const turn = options.method !== "DELETE" && this.turns.find(({ call }) => call && ofTurn(call));
+    if (turn) turn.requested(url, options);
+  }
+
+  /** Read the events of a turn to their end. Return the error that ended them, or null. */
+  async #read(turn, retry = null) {
+    turn.reading = this.#eventsOf(turn);
+    const error = await turn.reading;
+    if (turn.removed || error?.kind === "canceled") return null; // The recording was too short.
+    if (error) {
+      turn.failed(error);
       if (!turn.silenced) this.#player.end();
-      this.#showError(error, retryTurn);
-    } else if (turn.fault !== null) {
-      this.#showError(turn.fault, retryTurn);
+      this.#showError(error, retry);
     } else if (turn.running && !turn.silenced) {
       await this.#reportingErrors(() => this.#replaceByRecord(turn)); // Another reader has cancelled it.
     }
@@ -280,32 +243,23 @@ export class Talk {
     return error;
   }
 
-  #connectionChanged(turn, state, after) {
-    turn.connection = state;
-    if (state === "open") {
-      turn.connected(turn.stream.id, after);
-      this.remember();
+  async #eventsOf(turn) {
+    try {
+      for await (const event of turn.call) {
+        this.#handle(turn, event.name === "end" ? { ...event, digest: "matches" } : event);
+      }
+    } catch (error) {
+      if (!(error instanceof DigestMismatch)) return error;
+      this.#handle(turn, { ...error.end, digest: "differs" });
     }
-    this.#onChange();
+    return null;
   }
 
   #handle(turn, event) {
     turn.handle(event);
-    if (turn.stored && this.turns.includes(turn)) this.conversationId = turn.stream.conversationId;
-    if (!turn.silenced) this.#play(turn, event);
+    if (turn.stored && this.turns.includes(turn)) this.conversationId = turn.call.conversationId;
+    if (!turn.silenced) this.#player.push(event);
     this.#onChange();
-  }
-
-  #play(turn, { name, content, bytes }) {
-    if (name === "assistant_output_audio_chunk") {
-      turn.sounds.push({ mimeType: content.mime_type, sampleRate: content.sample_rate, bytes, index: content.index });
-      if (content.mime_type) this.#player.begin(content.mime_type, content.sample_rate);
-      this.#player.push(bytes, content.index);
-    } else if (name === "assistant_output_restart") {
-      this.#player.stop();
-    } else if (name === "end" || name === "error") {
-      this.#player.end();
-    }
   }
 
   /** Stop the audio. Return how many milliseconds of the answer were heard, or null if that is unknown. */
@@ -320,32 +274,27 @@ export class Talk {
 
   /** Return how much of the answer the user has heard. After a reload it is played from its beginning. */
   #heardOf(turn) {
-    return Math.max(turn.hasAudio ? this.#player.playedMs : 0, turn.heardBefore);
+    return Math.max(turn.hasAudio ? this.#player.heardMs : 0, turn.heardBefore);
   }
 
-  async #cancel(turn, heard_ms) {
-    if (!(await turn.opened)) return; // It has failed meanwhile.
-    const onLost = () => {
-      turn.cancelPending = true;
-      this.#onChange();
-    };
-    await this.#reportingErrors(() => cancelStream(this.#account, turn.stream.id, heard_ms, onLost));
-    turn.cancelPending = false;
+  async #cancel(turn, heardMs) {
+    if (turn.call === null) return this.#remove(turn); // It was not sent yet.
+    await this.#reportingErrors(() => turn.call.interrupt({ heardMs }));
     this.#reportingErrors(() => this.#replaceByRecord(turn)); // The next turn does not wait for this.
   }
 
   /** Replace an interrupted turn by its record in the history. */
   async #replaceByRecord(turn) {
-    const last = await Promise.race([turn.streamEnded, delay(LAST_EVENT_MS, NOT_YET)]);
+    const late = new Promise((resolve) => setTimeout(resolve, LAST_EVENT_MS, NOT_YET));
+    const last = await Promise.race([turn.reading, late]);
     try {
-      const { conversationId } = turn.stream;
-      let record = null;
-      if (turn.recordId !== null) record = await recordOf(this.#account, conversationId, turn.recordId);
-      else if (last !== null) record = await recordAfter(this.#account, conversationId, turn.before);
+      const { conversationId } = turn.call;
+      const isKnown = turn.recordId !== null || (last !== NOT_YET && conversationId !== null);
+      const record = isKnown ? await recordOf(this.#client, conversationId, turn) : null;
       if (record) turn.replaceByRecord(record);
       else turn.nothingStored();
     } catch (error) {
-      if (turn.running) turn.failed();
+      if (turn.running) turn.failed(error);
       throw error;
     } finally {
       this.remember();
@@ -354,42 +303,37 @@ export class Talk {
   }
 
   async #readHistory() {
-    try {
-      const records = this.conversationId ? await newestRecords(this.#account, this.conversationId) : [];
-      this.turns = records.map((record) => Turn.ofRecord(record));
-    } catch (error) {
-      if (!(error instanceof ErrorResponse && error.status === 404)) throw error;
-      [this.turns, this.conversationId] = [[], null]; // The conversation was deleted or belongs to another user.
-    }
+    const records = this.conversationId ? await newestRecords(this.#client, this.conversationId) : [];
+    if (records === null) this.conversationId = null;
+    this.turns = (records ?? []).map((record) => Turn.ofRecord(record));
     this.#onChange();
   }
 
   async #resume({ id, before, speaks, heard_ms }) {
     this.turns = this.turns.filter(({ recordId }) => recordId <= before);
     const turn = this.#newTurn({ before, speaks, heardBefore: heard_ms });
-    const request = { method: "GET", url: `/bp/ai/stream/${id}`, headers: this.#account.headers(), body: "" };
-    const error = await this.#follow(turn, request, (stream) => stream.resume(id), null);
-    if (!(error instanceof ErrorResponse)) return;
+    turn.call = this.#client.resume(id, this.#readOptions(turn));
+    const error = await this.#read(turn);
+    if (!error?.status) return;
     this.lastError = null; // The stream ended too long ago. Only the history has it.
     await this.#reportingErrors(() => this.#readHistory());
     this.remember();
   }
 
-  #retry(turn, retry) {
+  #retry(turn) {
     if (turn.recordId === null) this.#remove(turn);
-    return retry();
+    return this.#say(turn.input);
   }
 
   #remove(turn) {
-    turn.removed = true;
-    turn.stream?.leave();
-    turn.opens(false);
+    turn.leave();
     this.turns = this.turns.filter((other) => other !== turn);
     this.#onChange();
   }
 
   #showError(fault, retry = null) {
-    this.lastError = { fault, retry: retryMayHelp(fault) ? retry : null };
+    const canRetry = retry !== null && !(fault instanceof MicrophoneFault) && retryMayHelp(fault);
+    this.lastError = { fault, retry: canRetry ? retry : null };
     this.#onChange();
   }
 

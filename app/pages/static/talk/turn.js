@@ -1,62 +1,54 @@
-// One turn: the user's input and the answer, built from stream events or from a record of the history.
+// One turn as the page shows it: the user's input and the answer, from events of its stream or from the history.
+
+import { TurnRecord } from "../inside/record.js";
 
 const STATES = { running: "running", complete: "complete", interrupted: "interrupted" };
 const FINISHES = {
   length: "The answer ends here because it reached its maximum length.",
   content_filter: "The answer ends here because the model's content filter stopped it.",
 };
-const UNKNOWN_INPUT = "…";
 
 let count = 0;
 
 export class Turn {
-  user;
+  user = { paragraphs: [], state: "running" };
   answer = { paragraphs: [], state: "running", notes: [] };
+  /** When the turn began. */
+  at = new Date();
   recordId = null;
-  /** The error of the last event, if it was one. */
-  fault = null;
   /** Whether the server has stored anything of this turn. */
   stored = false;
   /** Mouth shapes as `[ms, id, index]`, timed from the start of the paragraph's audio. */
   shapes = [];
-  /** The audio of the answer as it arrived, to replay it: `{mimeType, sampleRate, bytes, index}`. */
+  /** The events with the audio of the answer, to replay it. */
   sounds = [];
-  /** When the turn began. */
-  at = new Date();
-  /** Whether audio of the answer has arrived. */
-  hasAudio = false;
+  /** Milliseconds from the request to the first audio or, without a voice, to the first text. */
+  latencyMs = null;
+  /** Whether the user is still speaking. */
+  listening = false;
   /** Whether the user has interrupted the answer. */
   silenced = false;
-  /** Whether the turn was removed from the page. */
-  removed = false;
-  /** State of the connection: "open", "lost" or "none". */
-  connection = "none";
-  /** Whether the server has not yet confirmed the cancellation. */
-  cancelPending = false;
-  /** The recording in base64, if it was sent while the user spoke. */
-  recording = "";
-  /** The details of the request, for display: `{request, streamId, events, resumed, digest}`. */
-  run = null;
-  /** `stream`: the event stream. `streamEnded`: a promise of the error that ended it, or null. */
-  stream = null;
-  streamEnded = Promise.resolve(null);
-  #began = 0;
+  /** The turn of the client, which is read. Null: it waits for the end of the turn before, or is from the history. */
+  call = null;
+  /** Resolves with the error that ended the reading, or null. */
+  reading = Promise.resolve(null);
+  /** What the panel "Look inside" shows. Null: no request was sent. */
+  details = null;
+  #leaving = new AbortController();
 
   /**
-   * `before`: the id of the previous record. `speaks`: whether the answer is expected to have audio. `heardBefore`:
-   * milliseconds heard before a reload. `languages`: of the user and of the answer, if known.
+   * `input`: `{text}` or `{audio}`. `before`: the id of the previous record. `speaks`: whether the answer is expected
+   * to have audio. `heardBefore`: milliseconds heard before a reload. `languages`: of the user and of the answer.
    */
-  constructor({ text = UNKNOWN_INPUT, before = 0, speaks = false, heardBefore = 0, languages = [] }) {
+  constructor({ input = {}, before = 0, speaks = false, heardBefore = 0, languages = [] } = {}) {
     count += 1;
-    this.key = `${Date.now()}-${count}`;
-    this.user = { paragraphs: [text], state: "running" };
-    Object.assign(this, { before, speaks, heardBefore, languages });
-    /** A promise of whether the stream was opened. */
-    this.opened = new Promise((resolve) => (this.opens = resolve));
+    this.key = `turn-${count}`;
+    Object.assign(this, { input, before, speaks, heardBefore, languages });
+    if (input.text) this.user.paragraphs = [input.text];
   }
 
   static ofRecord(record) {
-    const turn = new Turn({});
+    const turn = new Turn();
     turn.replaceByRecord(record);
     turn.stored = true;
     return turn;
@@ -66,16 +58,34 @@ export class Turn {
     return this.answer.state === "running";
   }
 
-  requested(request) {
-    this.run = { request, streamId: null, events: [], resumed: [], digest: null };
-    this.#began = performance.now();
+  get hasAudio() {
+    return this.sounds.length > 0;
   }
 
-  /** Note that the stream is being read after event `after`: for the first time, or resumed. */
-  connected(streamId, after) {
-    if (this.run.streamId !== null || this.run.request.method === "GET") this.run.resumed.push(after);
-    this.run.streamId = streamId;
-    this.opens(true);
+  /** Whether the turn was removed from the page. */
+  get removed() {
+    return this.#leaving.signal.aborted;
+  }
+
+  get signal() {
+    return this.#leaving.signal;
+  }
+
+  /** Stop reading: the turn is removed from the page. */
+  leave() {
+    this.#leaving.abort();
+  }
+
+  /** Note a request of this turn. Only the first one is shown. */
+  requested(url, { method, headers }) {
+    const { parameters = null } = this.call;
+    this.details ??= new TurnRecord({ method, url, headers, parameters, text: this.input.text ?? null });
+  }
+
+  /** Note that the connection was opened or lost. `afterId`: the last event that was read. */
+  connectionChanged(state, afterId) {
+    if (state === "open") this.details.connected(this.call.streamId, afterId);
+    else if (state === "lost") this.details?.lost();
   }
 
   /** Replace the content of the turn by its record in the history. */
@@ -85,7 +95,6 @@ export class Turn {
     this.at = new Date(record.sys_created_time);
     this.user = { paragraphs: input.length ? input : this.user.paragraphs, state: "complete" };
     this.answer = { paragraphs: answer, state: STATES[record.status] ?? "failed", notes: [] };
-    this.connection = "none";
     if (this.answer.state === "interrupted") this.sounds = []; // They are longer than what was heard.
   }
 
@@ -93,20 +102,22 @@ export class Turn {
   nothingStored() {
     this.user.state = "complete";
     this.answer = { paragraphs: [], state: "interrupted", notes: [] };
-    this.connection = "none";
   }
 
   /** Note that the answer failed or broke off. */
-  failed() {
+  failed(error) {
+    if (error.name === "ParleyError" && error.status === null) this.#lastEvent(error);
+    this.details?.failed(error);
+    this.recordId ??= error.extra?.record_id ?? null;
     this.user.state = "complete";
     this.answer.state = "failed";
-    this.connection = "none";
   }
 
-  handle({ id, name, content, digest = null }) {
-    this.run.events.push({ id, name, content, at_ms: Math.round(performance.now() - this.#began) });
-    this.stored ||= name.startsWith("assistant_output");
+  handle(event) {
+    const { name, content } = event;
     const { paragraphs } = this.answer;
+    this.details.received(event);
+    this.stored ||= name.startsWith("assistant_output");
     switch (name) {
       case "user_input":
         this.user = { paragraphs: [content], state: "complete" };
@@ -120,38 +131,35 @@ export class Turn {
       case "assistant_output_restart":
         paragraphs.length = Math.min(paragraphs.length, content.from_index);
         this.shapes = this.shapes.filter(([, , index]) => index < content.from_index);
-        this.hasAudio = false;
         this.sounds = [];
         break;
       case "assistant_output_audio_chunk":
-        this.hasAudio = true;
+        this.sounds.push(event);
         break;
       case "assistant_output_viseme":
-        for (const { offset_ms, viseme_id } of content.visemes) {
-          this.shapes.push([offset_ms, viseme_id, content.index]);
-        }
+        this.shapes.push(...content.visemes.map(({ offset_ms, viseme_id }) => [offset_ms, viseme_id, content.index]));
         break;
       case "end":
-        this.run.digest = digest;
         this.#ended(content);
-        break;
-      case "error":
-        this.fault = content.error;
-        this.recordId = content.error.extra?.record_id ?? null;
-        this.failed();
         break;
     }
   }
 
-  #ended({ finish_reason, record_id, speech }) {
+  #ended({ finish_reason, record_id, speech, latency_ms }) {
     this.recordId = record_id;
     this.stored ||= record_id !== null;
-    this.connection = "none";
+    this.latencyMs = latency_ms?.first_audio ?? latency_ms?.first_text ?? null;
     this.user.state = "complete";
     if (finish_reason === "canceled") return; // The history has the part that remains.
     this.answer.state = "complete";
     if (FINISHES[finish_reason]) this.answer.notes.push(FINISHES[finish_reason]);
     if (speech) this.answer.notes.push(`The rest has no audio: ${speech.message}.`);
+  }
+
+  /** The client throws the last event of a stream that failed. */
+  #lastEvent({ errorType, message, extra }) {
+    const id = (this.details.events.at(-1)?.id ?? 0) + 1;
+    this.details.received({ id, name: "error", content: { error: { error_type: errorType, message, extra } } });
   }
 }
 

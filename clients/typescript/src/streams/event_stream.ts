@@ -31,27 +31,46 @@ class Unnumbered extends ParleyError {
   }
 }
 
+/** "none": there is no connection yet, or none is needed any more. "lost": the stream is about to be resumed. */
+export type ConnectionState = "none" | "open" | "lost";
+
+/** `afterId` is the id of the last event that was read: 0 before the first, and after a resume that of the one before the cut. */
+export type OnConnection = (state: ConnectionState, afterId: number) => void;
+
 /** Events are missing. The server still has them, so a resume may bring them. */
 class Gap extends NotUnderstood {}
 
 export class EventStream {
   streamId: string | null = null;
   conversationId: string | null = null;
+  connection: ConnectionState = "none";
   /** Resolves when the ids are known, or when they will never be. */
   readonly opened: Promise<void>;
   #setOpened: () => void = () => {};
   readonly #caller: Caller;
-  readonly #request: ApiRequest;
+  readonly #request: ApiRequest | null;
   readonly #signal: AbortSignal;
+  readonly #onConnection: OnConnection;
   readonly #digest = new Digest();
   #lastId = 0;
+  #drop: () => void = () => {};
 
-  /** `request` begins the stream; it needs an `Idempotency-Key`, so that it can be repeated. */
-  constructor(caller: Caller, request: ApiRequest, signal: AbortSignal) {
+  /**
+   * `origin` is the request that begins the stream, or the id of a stream that has begun. A request needs an
+   * `Idempotency-Key`, so that it can be repeated.
+   */
+  constructor(caller: Caller, origin: ApiRequest | string, signal: AbortSignal, onConnection: OnConnection = () => {}) {
     this.#caller = caller;
-    this.#request = request;
+    this.#request = typeof origin === "string" ? null : origin;
+    if (typeof origin === "string") this.streamId = origin;
     this.#signal = signal;
+    this.#onConnection = onConnection;
     this.opened = new Promise((resolve) => (this.#setOpened = resolve));
+  }
+
+  /** Close the connection, as an unreliable network would. The stream is then resumed. */
+  dropConnection(): void {
+    this.#drop();
   }
 
   /**
@@ -84,11 +103,18 @@ export class EventStream {
         if (fault instanceof NotUnderstood || fault instanceof Unnumbered) faulty += 1;
         const ms = this.#delayMs(fault, attempts);
         if (ms === null || faulty >= MAX_FAULTY) throw fault instanceof Unnumbered ? fault.original : fault;
+        this.#setConnection("lost");
         await delay(ms, this.#signal);
       }
     } finally {
       this.#setOpened();
+      if (this.connection !== "none") this.#setConnection("none");
     }
+  }
+
+  #setConnection(state: ConnectionState): void {
+    this.connection = state;
+    this.#onConnection(state, this.#lastId);
   }
 
   /** Return the delay before the next connection, or null if it cannot help. */
@@ -103,7 +129,7 @@ export class EventStream {
 
   /** Return whether the connection broke before the server had the whole input, which ends a stream. */
   #isLostWithItsInput(fault: ParleyError): boolean {
-    if (this.#request.body?.isUnsent === undefined || this.#lastId > START_ID) return false;
+    if (this.#request?.body?.isUnsent === undefined || this.#lastId > START_ID) return false;
     const isGone = fault.status === 404 && this.streamId !== null;
     return isGone || (fault instanceof ConnectionLost && this.#request.body.isUnsent());
   }
@@ -122,8 +148,10 @@ export class EventStream {
     if (this.#signal.aborted) throw reasonOf(this.#signal);
     this.#signal.addEventListener("abort", abort);
     const request = this.#nextRequest();
-    let silent: ConnectionLost | null = null;
-    const giveUp = () => connection.abort((silent = new ConnectionLost("there is no response")));
+    let lost: ConnectionLost | null = null;
+    const close = (reason: string) => connection.abort((lost = new ConnectionLost(reason)));
+    const giveUp = () => close("there is no response");
+    this.#drop = () => close("the connection was dropped");
     const silence = request.body?.isUnsent ? undefined : setTimeout(giveUp, SILENCE_MS);
     try {
       const response = await this.#caller.call({ ...request, signal: connection.signal });
@@ -132,6 +160,7 @@ export class EventStream {
       this.conversationId = response.headers.get("X-Service-Conversation-Id") ?? this.conversationId;
       if (this.streamId === null) throw new NotUnderstood("the response is not a stream", { status: response.status });
       this.#setOpened();
+      this.#setConnection("open");
       const parser = new SseParser();
       for await (const bytes of piecesOf(response)) {
         for (const message of parser.feed(bytes)) {
@@ -140,8 +169,9 @@ export class EventStream {
         }
       }
     } catch (error) {
-      throw silent ?? error;
+      throw lost ?? error;
     } finally {
+      this.#drop = () => {};
       clearTimeout(silence);
       this.#signal.removeEventListener("abort", abort);
       connection.abort(); // It closes the connection if the stream has not been read to its end.
@@ -149,7 +179,7 @@ export class EventStream {
   }
 
   #nextRequest(): ApiRequest {
-    if (this.streamId === null) return this.#request;
+    if (this.streamId === null) return this.#request!;
     const path = `/bp/ai/stream/${this.streamId}`;
     return { method: "GET", path, headers: { "Last-Event-ID": String(this.#lastId) } };
   }
@@ -175,7 +205,7 @@ export class EventStream {
     const content = event.content as { text: string; digest: SentDigest };
     if (event.name === "assistant_output_chunk") this.#digest.addText(content.text);
     else if ("bytes" in event) this.#digest.addAudio(event.bytes as Uint8Array);
-    else if (event.name === "end" && !this.#digest.matches(content.digest)) throw new DigestMismatch(this.streamId);
+    else if (event.name === "end" && !this.#digest.matches(content.digest)) throw new DigestMismatch(this.streamId, event);
   }
 }
 

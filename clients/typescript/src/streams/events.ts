@@ -10,6 +10,7 @@ import type {
   AudioChunkContent,
   AudioContent,
   ConversationEnd,
+  EndOfSpeechContent,
   SpeechEnd,
   VisemeEventContent,
 } from "../api.js";
@@ -29,6 +30,7 @@ export interface AudioEvent<Name extends string, Content> extends StreamEvent<Na
 /** The events of a conversation. New versions of the server may send others. */
 export type ConversationEvent =
   | StreamEvent<"start", string>
+  | StreamEvent<"end_of_speech", EndOfSpeechContent>
   | StreamEvent<"user_input", string>
   | StreamEvent<"assistant_output_chunk", AssistantOutputChunkContent>
   | StreamEvent<"assistant_output_content_segment", AssistantOutputContentSegmentContent>

@@ -13,6 +13,8 @@ export class Input {
   readonly #source: AsyncIterator<Uint8Array>;
   #reading: Promise<void> | null = null;
   readonly #onFailure: (error: unknown) => void;
+  #onClosed: () => void = () => {};
+  readonly #closed = new Promise<void>((resolve) => (this.#onClosed = resolve));
   #ended = false;
   #failure: { error: unknown } | null = null;
 
@@ -28,7 +30,7 @@ export class Input {
       if (this.#failure) throw this.#failure.error;
       if (this.#ended) return null;
       this.#reading ??= this.#read().finally(() => (this.#reading = null));
-      await this.#reading;
+      await Promise.race([this.#reading, this.#closed]); // The next piece may never come.
     }
     return this.#pieces[position]!;
   }
@@ -37,6 +39,7 @@ export class Input {
   close(): void {
     if (this.#ended) return;
     this.#ended = true;
+    this.#onClosed();
     void Promise.resolve(this.#source.return?.()).catch(() => {}); // It may wait for the next piece.
   }
 

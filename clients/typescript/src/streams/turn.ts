@@ -1,15 +1,22 @@
 // One turn of a conversation: the user's input goes out, and the answer comes in as events.
 
-import type { ConversationEnd } from "../api.js";
+import type { ConversationEnd, TurnDetection } from "../api.js";
 import { randomId } from "../crypto/encodings.js";
-import type { Caller } from "../http/transport.js";
+import type { ApiRequest, Caller } from "../http/transport.js";
 import { cancelStream } from "./cancel.js";
-import { EventStream } from "./event_stream.js";
+import { EventStream, type ConnectionState, type OnConnection } from "./event_stream.js";
 import type { ConversationEvent } from "./events.js";
 import { encodedAudio, encodedText, Input, inputBody, type Pieces } from "./input.js";
 import { leavingWith } from "./leaving.js";
 
-export interface ConverseOptions {
+export interface ReadOptions {
+  /** Stops reading. To stop the answer too, call `interrupt`. */
+  signal?: AbortSignal;
+  /** Called whenever the connection was opened, was lost, or is no longer needed. */
+  onConnection?: OnConnection;
+}
+
+export interface ConverseOptions extends ReadOptions {
   /** Names of conversation strategies, in the order in which they are tried. */
   strategies: string[];
   /** What the user says, as text. Either this or `audio` is given. */
@@ -24,12 +31,15 @@ export interface ConverseOptions {
   conversationId?: string | null;
   voice?: string;
   sttPrompt?: string;
+  /**
+   * With PCM or WAV as `audio`: the server hears when the user has finished speaking, sends `end_of_speech` and answers.
+   * No more is read from `audio` then.
+   */
+  turnDetection?: TurnDetection;
   /** Values for the system prompt's template. */
   params?: Record<string, unknown>;
   /** By default, each turn has a new key. The same key and options get the same answer, which is made once. */
   idempotencyKey?: string;
-  /** Stops reading. To stop the answer too, call `interrupt`. */
-  signal?: AbortSignal;
 }
 
 export class Turn implements AsyncIterable<ConversationEvent> {
@@ -37,24 +47,38 @@ export class Turn implements AsyncIterable<ConversationEvent> {
   end: ConversationEnd | null = null;
   /** What the user has said, once it is recognized. */
   userInput: string | null = null;
+  /** What precedes the input in the request. Null: the turn was resumed. */
+  readonly parameters: Record<string, unknown> | null;
+  readonly idempotencyKey: string | null;
   readonly #caller: Caller;
-  readonly #input: Input;
+  readonly #input: Input | null;
   readonly #stream: EventStream;
   readonly #leaving = new AbortController();
   readonly #paragraphs: string[] = [];
   #events: AsyncGenerator<ConversationEvent> | null = null;
 
-  constructor(caller: Caller, options: ConverseOptions) {
-    const { text, audio, signal, idempotencyKey = randomId() } = options;
-    if ((text === undefined) === (audio === undefined)) throw new TypeError("either text or audio is required");
+  /** `origin` is what is said, or the id of the stream of a turn that was said before. */
+  constructor(caller: Caller, origin: ConverseOptions | string, { signal, onConnection }: ReadOptions = {}) {
     this.#caller = caller;
+    const resumed = typeof origin === "string";
+    this.parameters = resumed ? null : parametersOf(origin);
+    this.idempotencyKey = resumed ? null : (origin.idempotencyKey ?? randomId());
+    this.#input = resumed ? null : this.#inputOf(origin);
+    const leaving = leavingWith(this.#leaving, signal);
+    this.#stream = new EventStream(caller, resumed ? origin : this.#requestOf(origin), leaving, onConnection);
+  }
+
+  #inputOf({ text, audio }: ConverseOptions): Input {
+    if ((text === undefined) === (audio === undefined)) throw new TypeError("either text or audio is required");
     const source = audio !== undefined ? encodedAudio(audio) : encodedText(text!);
-    this.#input = new Input(source, (error) => this.#leaving.abort(error));
-    const live = caller.canUploadLive && typeof text !== "string";
-    const body = inputBody(parametersOf(options), this.#input, { live });
-    const headers = { "Idempotency-Key": idempotencyKey };
-    const request = { method: "POST" as const, path: "/bp/ai/conversation", headers, body };
-    this.#stream = new EventStream(caller, request, leavingWith(this.#leaving, signal));
+    return new Input(source, (error) => this.#leaving.abort(error));
+  }
+
+  #requestOf({ text }: ConverseOptions): ApiRequest {
+    const live = this.#caller.canUploadLive && typeof text !== "string";
+    const body = inputBody(this.parameters, this.#input!, { live });
+    const headers = { "Idempotency-Key": this.idempotencyKey! };
+    return { method: "POST", path: "/bp/ai/conversation", headers, body };
   }
 
   /** Known as soon as the first event has arrived. */
@@ -65,6 +89,11 @@ export class Turn implements AsyncIterable<ConversationEvent> {
   /** The `conversationId` of the next turn. Known as soon as the first event has arrived. */
   get conversationId(): string | null {
     return this.#stream.conversationId;
+  }
+
+  /** The state of the connection. A lost one is restored by itself. */
+  get connection(): ConnectionState {
+    return this.#stream.connection;
   }
 
   /** The answer so far. Its paragraphs are separated by blank lines. */
@@ -97,9 +126,14 @@ export class Turn implements AsyncIterable<ConversationEvent> {
    * returns, the next turn may begin.
    */
   async interrupt({ heardMs = null }: { heardMs?: number | null } = {}): Promise<void> {
-    if (this.#events !== null) await this.#stream.opened;
+    if (this.#events !== null && this.streamId === null) await this.#stream.opened;
     if (this.streamId !== null) await cancelStream(this.#caller, this.streamId, heardMs);
     else this.#leaving.abort();
+  }
+
+  /** Close the connection, to see what happens on an unreliable network. The turn is resumed by itself. */
+  dropConnection(): void {
+    this.#stream.dropConnection();
   }
 
   async *#read(): AsyncGenerator<ConversationEvent> {
@@ -109,12 +143,15 @@ export class Turn implements AsyncIterable<ConversationEvent> {
         yield event as ConversationEvent;
       }
     } finally {
-      this.#input.close();
+      this.#input?.close();
     }
   }
 
   #apply(event: ConversationEvent): void {
     switch (event.name) {
+      case "end_of_speech":
+        this.#input.close();
+        break;
       case "user_input":
         this.userInput = event.content;
         break;
@@ -140,6 +177,7 @@ function parametersOf(options: ConverseOptions): Record<string, unknown> {
     ...(options.conversationId && { conversation_id: options.conversationId }),
     ...(options.voice !== undefined && { voice: options.voice }),
     ...(options.sttPrompt !== undefined && { stt_prompt: options.sttPrompt }),
+    ...(options.turnDetection !== undefined && { turn_detection: options.turnDetection }),
     ...(options.params !== undefined && { params: options.params }),
   };
 }

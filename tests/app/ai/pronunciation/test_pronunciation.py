@@ -91,7 +91,19 @@ async def test_all_options_reach_the_vendor(talk: Talk, server: Server, sandbox:
         "granularity": "Phoneme",
         "enableMiscue": False,
         "enableProsodyAssessment": False,
+        "nBestPhonemeCount": 3,
     }
+
+
+async def test_the_result_has_the_phonemes_that_were_heard(talk: Talk, server: Server, sandbox: Running) -> None:
+    await assessment_accounts(server, sandbox, key_of(text="good evening"))
+    answer = await assessed(talk, params(reference_text="good morning") + coded(tone(1)))
+    words = answer["raw_data"]["NBest"][0]["Words"]
+    heard = {
+        word["Word"]: word["Phonemes"][0]["PronunciationAssessment"]["NBestPhonemes"][0]["Phoneme"]
+        for word in words
+    }
+    assert heard == {"good": "g", "evening": "e1"}
 
 
 async def test_miscues_are_found_across_pauses(talk: Talk, server: Server, sandbox: Running) -> None:

@@ -1,0 +1,131 @@
+// The panel "Look inside": how a request went, why parts of it failed, its events, and the code to repeat it.
+
+import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { IconButton } from "../talk/icons.js";
+import { TabList } from "../talk/tabs.js";
+import { Attempts, Reason } from "./attempts.js";
+import { Code } from "./code.js";
+import { Events } from "./events.js";
+import { EXAMPLE } from "./example.js";
+import { duration, number } from "./formats.js";
+import { spansOf, waitsOf } from "./spans.js";
+import { Usage } from "./usage.js";
+import { Waterfall } from "./waterfall.js";
+
+const TICK_MS = 100;
+const DIGESTS = { matches: "✓ Integrity verified", differs: "✗ The answer was altered on its way" };
+const SHOWN_ID = 12;
+
+/**
+ * `records`: the `TurnRecord`s of the turns, oldest first. `chosen`: the key of the one to show, or null for the latest.
+ * `app`, `consoleUrl`: for links to the console, if it is offered; else `consoleUrl` is null. `children`: tools.
+ */
+export function Inside({ records, chosen, onChoose, onClose, app, consoleUrl = null, children }) {
+  const record = records.find(({ key }) => key === chosen) ?? records.at(-1) ?? null;
+  const count = useRef(records.length);
+  useEffect(() => {
+    if (records.length !== count.current) onChoose(null); // A new turn is shown.
+    count.current = records.length;
+  }, [records.length]);
+  return html`
+    <aside class="inside" id="inside" aria-label="Look inside">
+      <header>
+        <h2>Look inside</h2>
+        ${records.length > 1 && html`<${Turns} records=${records} record=${record} onChoose=${onChoose} />`}
+        <${IconButton} icon="close" label="Close this panel" onAct=${onClose} />
+      </header>
+      ${record
+        ? html`<${Shown} key=${record.key} record=${record} app=${app} consoleUrl=${consoleUrl}>${children}<//>`
+        : html`<${Nothing} />`}
+    </aside>
+  `;
+}
+
+const Nothing = () => html`<div class="inside-content">
+  <div class="inside-example"><${Waterfall} spans=${EXAMPLE} /></div>
+  <p class="inside-empty">
+    <strong>See what happens in a turn.</strong> Say or type something: the time of each stage, the calls to vendors, all
+    events and the code of the request appear here.
+  </p>
+</div>`;
+
+function Turns({ records, record, onChoose }) {
+  const at = records.indexOf(record);
+  const step = (by) => () => onChoose(records[at + by].key);
+  return html`<div class="inside-turns" role="group" aria-label="Turns">
+    <button type="button" class="quiet small" aria-label="Earlier turn" aria-disabled=${at === 0 ? "true" : null} onClick=${at > 0 && step(-1)}>‹</button>
+    <span title=${record.said}>${at + 1} of ${records.length}</span>
+    <button type="button" class="quiet small" aria-label="Later turn" aria-disabled=${at === records.length - 1 ? "true" : null} onClick=${at < records.length - 1 && step(1)}>›</button>
+  </div>`;
+}
+
+function Shown({ record, app, consoleUrl, children }) {
+  const [tab, setTab] = useState("overview");
+  useClock(record.running && tab === "overview");
+  useEffect(() => {
+    if (record.fault) setTab("overview"); // The reason must be in sight.
+  }, [record.fault]);
+  const tabs = [
+    { id: "overview", title: "Overview" },
+    { id: "events", title: `Events ${number(record.events.length)}` },
+    { id: "code", title: "Code" },
+  ];
+  return html`
+    <div class="inside-tabs"><${TabList} label="Views" tabs=${tabs} shown=${tab} onShow=${setTab} /></div>
+    <div class="inside-content" role="tabpanel" id=${`panel-${tab}`} aria-labelledby=${`tab-${tab}`} tabindex="0">
+      ${tab === "overview" && html`<${Overview} record=${record} app=${app} consoleUrl=${consoleUrl} />`}
+      ${tab === "events" && html`<${Events} record=${record} />`}
+      ${tab === "code" && html`<${Code} record=${record} />`}
+    </div>
+    <footer class="inside-tools" aria-label="Tools">${children}</footer>
+  `;
+}
+
+function Overview({ record, app, consoleUrl }) {
+  const inConsole = (...parts) => consoleUrl && `${consoleUrl}#/${parts.map(encodeURIComponent).join("/")}`;
+  const { end, fault, request, running } = record;
+  const overhead = end?.latency_ms?.overhead;
+  return html`
+    <p class="inside-said">${request.method === "GET" && !record.said ? "A resumed answer" : record.said || "…"}</p>
+    <dl class="waits" aria-label="Times">
+      ${waitsOf(record).map(
+        ({ title, ms }) => html`<div key=${title}>
+          <dt>${title}</dt>
+          <dd>${ms === undefined ? html`<span class="muted">${running ? "…" : "none"}</span>` : duration(ms)}</dd>
+        </div>`,
+      )}
+    </dl>
+    ${record.isSpoken && html`<p class="muted">First word and first sound are counted from the end of the recording.</p>`}
+    ${fault && fault.extra?.attempts === undefined && html`<${Reason} failure=${fault} />`}
+    <section>
+      <h3>Timeline</h3>
+      <${Waterfall} spans=${spansOf(record)} label="Timeline" />
+      ${overhead !== undefined && html`<p class="muted">The server itself took ${duration(overhead)} of the time before the first output.</p>`}
+    </section>
+    <${Attempts} record=${record} configUrl=${(strategy) => inConsole("configs", app, "conversation", strategy)} />
+    <${Usage} record=${record} streamUrl=${record.streamId && inConsole("streams", app, record.streamId)} />
+    <${Stream} record=${record} />
+  `;
+}
+
+function Stream({ record: { streamId, digest, resumed } }) {
+  if (streamId === null) return null;
+  return html`<section>
+    <h3>Stream</h3>
+    <p class="facts">
+      <code title=${streamId}>${streamId.slice(0, SHOWN_ID)}…</code>
+      ${digest && html`<strong class=${`digest-${digest}`}>${DIGESTS[digest]}</strong>`}
+      ${resumed.length > 0 && html`<span>Resumed ${resumed.length === 1 ? "once" : `${resumed.length} times`}, after event ${resumed.join(", ")}</span>`}
+    </p>
+  </section>`;
+}
+
+/** Draw again several times a second while `runs`, because time passes also if nothing arrives. */
+function useClock(runs) {
+  const [, draw] = useState(0);
+  useEffect(() => {
+    if (!runs) return undefined;
+    const timer = setInterval(() => draw((drawn) => drawn + 1), TICK_MS);
+    return () => clearInterval(timer);
+  }, [runs]);
+}

@@ -1,0 +1,28 @@
+// Why an attempt failed, in words: what happened, and what an operator can do about it.
+
+const REASONS = [
+  [/ answered 40[13]\b/, "The vendor refused the key.", "Check the key of the vendor account."],
+  [/ answered 404\b/, "The vendor does not know this model or address.", "Check the model and the base_url in the config."],
+  [/ answered 429\b|limits the rate/, "The vendor's rate limit is reached.", "Wait, or raise the limit at the vendor."],
+  [/ answered 5\d\d\b/, "The vendor had an internal error.", "This usually passes. Fallbacks help meanwhile."],
+  [/ answered 4\d\d\b/, "The vendor refused the request.", "Check the options in the strategy's config."],
+  [/not reached|cannot be reached/, "The vendor could not be reached.", "Check the base_url, and that the vendor is up."],
+  [/was lost|broke off/, "The vendor broke off in the middle.", "This usually passes."],
+  [/was silent for/, "The vendor stopped sending.", "This usually passes. The strategy's between_s sets how long a pause may be."],
+  [/had no output within|had no result within|did not answer within/, "The vendor took too long.", "The strategy's first_output_s sets how long it may take."],
+  [/empty response|no audio|only silence/, "The vendor sent nothing that can be used.", "Try again, or another model."],
+  [/too long|context/, "The conversation is too long for the model.", "Use a model with a larger context."],
+  [/does not exist/, "The config names something that does not exist.", "Correct the config."],
+];
+const TYPES = {
+  config_invalid: ["The config of this strategy is invalid.", "Correct it as the message says."],
+  backend_unavailable: ["The vendor failed.", "The message says how."],
+};
+const OTHER = ["The attempt failed.", "The message says why."];
+
+/** Return `{text, advice}` for a failed attempt, or for the error that ended a stream. */
+export function reasonOf({ error_type = "", message = "" }) {
+  const type = error_type.replaceAll(" ", "_");
+  const [text, advice] = REASONS.find(([pattern]) => pattern.test(message))?.slice(1) ?? TYPES[type] ?? OTHER;
+  return { text, advice };
+}

@@ -1,0 +1,113 @@
+// What happened when in a request: the spans of the waterfall, and the times that matter most.
+//
+// The server tells the time of each stage when it has ended. Until then, and if it fails, the arrival of the events tells
+// when the stages were reached. How long a failed attempt took is known, but not when it began: attempts of a stage follow
+// each other, so they are placed from its beginning on.
+
+const CHUNK = "assistant_output_chunk";
+const AUDIO = "assistant_output_audio_chunk";
+const STAGES = { stt: "Recognition", llm: "Model", tts: "Voice" };
+const RECORDING_SHARE = 0.25; // of the axis, if the user spoke for much longer than the rest took
+
+/** Return the milliseconds at which each stage was reached, by the names of `latency_ms`. */
+export function marksOf(record) {
+  const at = (name) => record.first(name)?.at_ms;
+  const seen = {
+    admission: at("start"),
+    input: record.isSpoken ? at("end_of_speech") : at("start"),
+    stt: record.isSpoken ? at("user_input") : undefined,
+    first_token: at(CHUNK),
+    first_text: at(CHUNK),
+    first_audio: at(AUDIO),
+    total: record.ended_ms ?? undefined,
+    ...record.end?.latency_ms,
+  };
+  return Object.fromEntries(Object.entries(seen).filter(([, ms]) => ms !== undefined));
+}
+
+/** Return `[{title, ms}]`: how long the user waited for the first word and for the first sound. `ms` may be undefined. */
+export function waitsOf(record) {
+  const marks = marksOf(record);
+  const from = record.isSpoken ? marks.input ?? marks.stt ?? 0 : 0;
+  const wait = (ms) => (ms === undefined ? undefined : Math.max(0, ms - from));
+  return [
+    { title: "First word", ms: wait(marks.first_token) },
+    { title: "First sound", ms: wait(marks.first_audio) },
+    { title: "Total", ms: marks.total },
+  ];
+}
+
+/** Return the spans `[{kind, title, from, to, note}]` of a request, in the order of their stages. */
+export function spansOf(record) {
+  const marks = marksOf(record);
+  const stages = [...inputSpans(record, marks), ...answerSpans(record, marks), ...voiceSpans(record, marks)];
+  const gaps = record.gaps.map(({ lost_ms, open_ms, after }) => ({
+    kind: "gap",
+    title: "Disconnected",
+    from: lost_ms,
+    to: open_ms ?? record.elapsed_ms,
+    note: open_ms === null ? "connection lost" : after > 0 ? `resumed after event ${after}` : "sent again",
+  }));
+  return [...stages, ...gaps].map((span) => ({ ...span, to: Math.max(span.from, span.to) }));
+}
+
+/** Return `{from, to}`, the milliseconds that the axis shows. A long recording is cut off at its beginning. */
+export function axisOf(spans) {
+  const to = Math.max(1, ...spans.map((span) => span.to));
+  const recording = spans.find(({ kind }) => kind === "recording")?.to ?? 0;
+  const rest = to - recording;
+  return { from: recording > rest ? Math.round(recording - RECORDING_SHARE * rest) : 0, to };
+}
+
+function inputSpans(record, marks) {
+  if (!record.isSpoken) return marks.admission === undefined ? [] : [{ kind: "request", title: "Request", from: 0, to: marks.admission }];
+  const input = marks.input ?? marks.stt ?? record.elapsed_ms;
+  const spans = [{ kind: "recording", title: "Your speech", from: 0, to: input }];
+  spans.push(...failures(record, "stt", input, marks.stt));
+  if (marks.stt !== undefined) spans.push({ kind: "stt", title: "Recognition", from: endOf(spans), to: marks.stt });
+  return spans;
+}
+
+function answerSpans(record, marks) {
+  const from = marks.stt ?? marks.input ?? marks.admission;
+  if (from === undefined) return [];
+  const spans = failures(record, "llm", from, record.first("assistant_output_restart") ? undefined : marks.first_token);
+  const began = endOf(spans, from);
+  if (marks.first_token === undefined) {
+    return record.running ? [...spans, { kind: "waiting", title: "First word", from: began, to: record.elapsed_ms, note: "waiting" }] : spans;
+  }
+  const last = record.last(CHUNK)?.at_ms ?? marks.first_token;
+  return [
+    ...spans,
+    { kind: "model", title: "First word", from: Math.min(began, marks.first_token), to: marks.first_token },
+    { kind: "answer", title: "Answer", from: marks.first_token, to: last },
+  ];
+}
+
+function voiceSpans(record, marks) {
+  const from = marks.first_sentence ?? marks.first_text;
+  if (from === undefined) return [];
+  const spans = failures(record, "tts", from, marks.first_audio);
+  if (marks.first_audio === undefined) return spans;
+  const began = Math.min(endOf(spans, from), marks.first_audio);
+  return [
+    ...spans,
+    { kind: "voice", title: "First sound", from: began, to: marks.first_audio },
+    { kind: "audio", title: "Audio", from: marks.first_audio, to: record.last(AUDIO)?.at_ms ?? marks.first_audio },
+  ];
+}
+
+/** The failed attempts of a stage between `from` and `to`. If they did not fit one after the other, they overlapped. */
+function failures(record, stage, from, to) {
+  const failed = record.failures.filter((failure) => failure.stage === stage);
+  const sum = failed.reduce((ms, { elapsed_ms }) => ms + elapsed_ms, 0);
+  const overlap = to !== undefined && from + sum > to;
+  let began = from;
+  return failed.map(({ strategy, elapsed_ms }) => {
+    const span = { kind: "failed", title: STAGES[stage], from: began, to: began + elapsed_ms, note: `${strategy} failed` };
+    if (!overlap) began = span.to;
+    return span;
+  });
+}
+
+const endOf = (spans, from = 0) => Math.max(from, ...spans.map(({ to }) => to));

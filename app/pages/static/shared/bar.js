@@ -1,0 +1,11 @@
+// The bar of a page: the logo, the links to the other pages, and the page's own tools at the right.
+
+import { html } from "../vendor/preact.js";
+
+// The server knows which pages it has, so it writes the links (`app/page_bar.py`).
+const links = document.getElementById("bar").innerHTML;
+
+export const Bar = ({ children }) => html`<header class="page-bar">
+  <div class="page-links" dangerouslySetInnerHTML=${{ __html: links }} />
+  <div class="page-tools">${children}</div>
+</header>`;

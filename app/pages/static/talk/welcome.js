@@ -1,0 +1,25 @@
+// What a conversation shows before its first turn.
+
+import { html } from "../vendor/preact.js";
+import { Orb } from "./orb.js";
+
+const EXAMPLES = ["What is the capital of Japan?", "Tell me a story about the sea.", "Let us practise ordering a coffee."];
+
+/** `isLocal`: whether a model of this machine answers. `connectHref`: where one connects another, or undefined. */
+export function Welcome({ talk, player, isLocal, connectHref }) {
+  return html`<div class="welcome">
+    <${Orb} size="large" phase=${talk.phase} voice=${talk.voice} player=${player} />
+    <h2>Say or type something</h2>
+    <p>Parley is a server for voice and chat apps. This page talks to yours, as an app would.</p>
+    <div class="examples">
+      ${EXAMPLES.map(
+        (example) => html`<button key=${example} type="button" class="quiet" onClick=${() => talk.type(example)}>${example}</button>`,
+      )}
+    </div>
+    ${isLocal &&
+    html`<p class="model">
+      A tiny local model answers.${" "}
+      ${connectHref ? html`<a href=${connectHref}>Connect your own</a>.` : "The operator can connect another one."}
+    </p>`}
+  </div>`;
+}

@@ -1,0 +1,1 @@
+"""Compare detectors of voices for conversation without hands in a browser."""

@@ -1,0 +1,71 @@
+"""Compare detectors of voices for conversation without hands over the recordings of `bench.turns`.
+
+`python -m bench.voice` measures what a browser downloads, the CPU time, what is taken for a voice, and when the
+begin and the end of an utterance are found. `--in-browser` first plays every third sentence and all other sounds to
+Chromium's microphone, and compares the detectors over what a page hears, which takes seven minutes. It needs Node,
+npm, `make clients` and the extra `local`.
+"""
+
+import argparse
+import asyncio
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench.generated_section import write_between
+from bench.machine import Cores, describe
+from bench.turns.recordings import Recording, recordings
+from bench.voice.browser import as_heard_by_a_page
+from bench.voice.figures import Heard, table
+from streams.wire.codec import dumps, loads
+
+_FOLDER = Path(__file__).parent
+_SENTENCES = 3
+"""One of so many sentences is played to the browser, which takes as long as they are."""
+
+
+async def run(*, in_browser: bool) -> str:
+    made = await recordings()
+    if in_browser:
+        spoken = [recording for recording in made if recording.end_ms is not None]
+        others = [recording for recording in made if recording.end_ms is None]
+        made = await as_heard_by_a_page([*spoken[::_SENTENCES], *others])
+    sentences = sum(recording.end_ms is not None for recording in made)
+    counted = f"{sentences} sentences and {len(made) - sentences} recordings without speech."
+    return f"{table(await asyncio.to_thread(hear, made), made)}\n\n{counted}\n"
+
+
+def hear(made: Sequence[Recording]) -> list[Heard]:
+    """Let all detectors hear the recordings."""
+    if not (_FOLDER / "node_modules").exists():
+        subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=_FOLDER, check=True)
+    with TemporaryDirectory() as folder:
+        names = [f"{number}.pcm" for number in range(len(made))]
+        for name, recording in zip(names, made, strict=True):
+            (Path(folder) / name).write_bytes(recording.pcm)
+        (Path(folder) / "recordings.json").write_bytes(dumps(names))
+        done = subprocess.run(["node", _FOLDER / "hear.mjs", folder], check=True, stdout=subprocess.PIPE)
+    lines = [loads(line) for line in done.stdout.splitlines() if line.startswith(b"{")]
+    return [
+        Heard(line["name"], line["version"], line["downloadBytes"], line["cpu"], line["heard"]) for line in lines
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.voice", description=__doc__)
+    parser.add_argument("--in-browser", action="store_true", help="as a page hears the recordings")
+    parser.add_argument("--report", type=Path, help="document into which the table is written")
+    args = parser.parse_args(arguments)
+    machine = describe(Cores.split())
+    report = asyncio.run(run(in_browser=args.in_browser))
+    print(f"{machine}\n\n{report}", end="")
+    if args.report:
+        name = "in-browser" if args.in_browser else "files"
+        marks = (f"<!-- voices {name}: written by bench.voice -->", f"<!-- /voices {name} -->")
+        write_between(args.report, marks, f"\n{machine}\n\n{report}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,106 @@
+// Conversation without hands: an utterance begins when the user speaks, and a pause ends it.
+
+import { RATE } from "./format.js";
+import { Frames } from "./frames.js";
+import type { Microphone } from "./microphone.js";
+import type { Player } from "./player.js";
+import type { Recording } from "./recording.js";
+import { Utterances } from "./utterances.js";
+import { SileroVoiceDetector, type VoiceDetector } from "./voice_detector.js";
+
+const BEFORE_MS = 525; // A voice is only recognized as one after some time.
+const LONGEST_S = 120;
+
+export interface HandsFreeOptions {
+  microphone: Microphone;
+  /** Plays the answers. It is stopped when the user speaks. */
+  player: Player;
+  /** Called when the user begins to speak. The recording goes on until the user pauses. */
+  onUtterance: (recording: Recording) => void;
+  /** Called before that if the user interrupts an answer that is played, with the milliseconds that were heard. */
+  onInterrupt?: (heardMs: number) => void;
+  /** Called if the microphone was closed or unplugged, which ends the mode. */
+  onLost?: () => void;
+  /** The pause that ends an utterance, in milliseconds. */
+  pauseMs?: number;
+  /** An utterance ends after this time even without a pause. */
+  maxSeconds?: number;
+  /** Makes the detector. By default, it is Silero's. */
+  loadDetector?: () => Promise<VoiceDetector>;
+}
+
+export class HandsFree {
+  readonly #options: HandsFreeOptions;
+  #on: { stop: () => void } | null = null;
+  #recording: Recording | null = null; // of the utterance
+
+  constructor(options: HandsFreeOptions) {
+    this.#options = options;
+  }
+
+  get on(): boolean {
+    return this.#on !== null;
+  }
+
+  /** Open the microphone, and listen until `stop` is called. Throws `MicrophoneFault`. */
+  async start(): Promise<void> {
+    if (this.#on) return;
+    const { microphone, pauseMs, loadDetector = () => SileroVoiceDetector.load(), onLost } = this.#options;
+    const on = { stop: () => {} };
+    this.#on = on;
+    try {
+      const [detector] = await Promise.all([loadDetector(), microphone.open()]);
+      if (this.#on !== on) return detector.free(); // It was stopped meanwhile.
+      const frames = new Frames(detector.frameSamples);
+      const frameMs = (1000 * detector.frameSamples) / RATE;
+      const utterances = new Utterances({ frameMs, ...(pauseMs !== undefined && { pauseMs }) });
+      const hear = (samples: Int16Array) => {
+        for (const frame of frames.push(samples)) this.#hear(utterances, detector.isVoice(frame));
+      };
+      const lost = () => {
+        this.stop();
+        onLost?.();
+      };
+      const ignore = microphone.listen(hear, lost);
+      on.stop = () => {
+        ignore();
+        detector.free();
+      };
+    } catch (error) {
+      if (this.#on === on) this.#on = null;
+      throw error;
+    }
+  }
+
+  /** Stop listening. An utterance that is being recorded ends here. */
+  stop(): void {
+    const on = this.#on;
+    this.#on = null;
+    on?.stop();
+    void this.#recording?.stop();
+    this.#recording = null;
+  }
+
+  #hear(utterances: Utterances, voiced: boolean): void {
+    if (this.#on === null) return;
+    const change = utterances.push(voiced, { overAnswer: this.#options.player.playing });
+    if (change === "began") this.#begin();
+    else if (change === "ended") this.#end();
+  }
+
+  #begin(): void {
+    const { microphone, player, onUtterance, onInterrupt, maxSeconds = LONGEST_S } = this.#options;
+    if (microphone.recording) return; // The user is recorded already, for example while a button is held.
+    if (player.playing) {
+      onInterrupt?.(player.heardMs);
+      player.stop();
+    }
+    this.#recording = microphone.record({ maxSeconds, beforeMs: BEFORE_MS });
+    onUtterance(this.#recording);
+  }
+
+  #end(): void {
+    void this.#recording?.stop();
+    this.#recording = null;
+  }
+}
