@@ -178,7 +178,7 @@ async def test_on_a_phone_the_contents_open_over_the_page(opened: Open) -> None:
 async def test_requests_are_sent_with_a_session_after_one_click(opened: Open, server: Server) -> None:
     page = await opened(f"#{USER}")
     await page.get_by_role("button", name="Use a session").click()
-    await expect(page.locator("header.tools").get_by_role("status")).to_contain_text("as the new user")
+    await expect(page.locator(".tools").get_by_role("status")).to_contain_text("as the new user")
     await section(page, USER).get_by_role("button", name="Test Request").click()
     async with page.expect_response(f"{server.url}/bp/user/me") as sent:
         await page.get_by_role("button", name="Send").first.click()

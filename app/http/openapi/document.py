@@ -16,6 +16,7 @@ from app.http.openapi.prose import (
     RATE_LIMITS,
     SECURITY_SCHEMES,
 )
+from app.http.openapi.responses import with_response
 from app.http.openapi.samples import code_samples
 from app.http.openapi.schemas import Schemas, parameter_schemas
 from app.http.paths import USER_ID, is_server_path, names_in, template_of
@@ -93,6 +94,7 @@ def _operation(row: Endpoint, path: str, schemas: Schemas, url: str) -> dict[str
     if stream is not None:
         events = operation["x-events"] = event_list(stream, schemas)
         operation["description"] = f"{description}\n\n{events_described(events, schemas)}\n\n{event_errors(stream)}"
+    with_response(operation, f"{row.method} {template_of(path)}")
     operation["x-codeSamples"] = code_samples(row, path, operation, url=url)
     return {**operation, **_reference_to_another(row, path)}
 
