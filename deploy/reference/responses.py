@@ -1,7 +1,7 @@
 """Records the responses of the API reference: `python -m deploy.reference.responses http://127.0.0.1:8080`.
 
-Each example for curl that can be called is called at a server of `make run`, as a new user. The response becomes the
-example of the operation. Responses that are too long, or that tell about this machine, are left out.
+Each example for curl that can be called is called at a server of `make run`, as a new user. The response becomes
+the example of the operation. Responses that are too long, or that tell about this machine, are left out.
 """
 
 import asyncio
