@@ -50,7 +50,7 @@ async def test_metrics_and_reference_are_public_if_configured(
     assert await statuses(server, *hidden) == {404}
 
 
-@pytest.mark.parametrize("settings", [{"docs": "public"}], indirect=True, ids=["public"])
+@pytest.mark.parametrize("settings", [{"public_docs": True}], indirect=True, ids=["public"])
 async def test_in_production_the_reference_offers_no_session(server: Server) -> None:
     async with server.http.get(f"{server.url}/docs") as response:
         page = await response.text()
