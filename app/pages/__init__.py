@@ -5,12 +5,11 @@ The talk page is at `/` (`talk.py`), the API reference at `/docs` (`reference.py
 accounts, payments and engagement pages of development servers, `files.py` files behind signed links, `assets.py`
 and `static/` the static files, and `rows.py` the rows of all pages.
 
-No page has a build step. `static/client/` is the TypeScript client as one module, which `make clients` writes.
-`static/talk/` contains ES modules that a browser loads unchanged, with Preact and htm in
+No page has a build step. `static/talk/` contains ES modules that a browser loads unchanged, with Preact and htm in
 one vendored file. `static/vendor/` holds each vendored file with its licence, version and digest. The talk page is
 a client like any other, and uses the TypeScript client: `static/client/` is one module of it, which `make clients`
-builds. `talk.js` is the conversation, `voice.js` what is recorded, and `turn.js` one turn as the page shows it, which
-reports to `static/inside/record.js` what the panel "Look inside" shows.
+builds. `talk.js` is the conversation, `voice.js` what is recorded, and `turn.js` one turn as the page shows it,
+which reports to `static/inside/record.js` what the panel "Look inside" shows.
 
 The page at `/dev/accounts` is built in the same way (`static/accounts/`). `platforms.js` lists the flows,
 `accounts.js` holds the state of the page and its calls, `exchanges.js` the requests and their `curl` lines. The

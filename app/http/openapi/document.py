@@ -6,7 +6,7 @@ from typing import Any
 
 from app.http.callers.caller import Access
 from app.http.openapi.errors import ErrorReply, error_responses
-from app.http.openapi.events import event_errors, event_list, event_table, models_of
+from app.http.openapi.events import event_errors, event_list, events_described, models_of
 from app.http.openapi.groups import tag_groups, tag_of, tags
 from app.http.openapi.prose import (
     ABOUT,
@@ -16,6 +16,8 @@ from app.http.openapi.prose import (
     RATE_LIMITS,
     SECURITY_SCHEMES,
 )
+from app.http.openapi.responses import with_response
+from app.http.openapi.samples import code_samples
 from app.http.openapi.schemas import Schemas, parameter_schemas
 from app.http.paths import USER_ID, is_server_path, names_in, template_of
 from app.http.rows import idempotency
@@ -36,7 +38,7 @@ def openapi(routes: Sequence[Endpoint], *, public_url: str) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for row in routes:
         for path in row.paths:
-            paths.setdefault(template_of(path), {})[row.method.lower()] = _operation(row, path, schemas)
+            paths.setdefault(template_of(path), {})[row.method.lower()] = _operation(row, path, schemas, public_url)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Parley", "version": API_VERSION, "description": ABOUT.strip()},
@@ -69,7 +71,7 @@ def _response_models(routes: Sequence[Endpoint]) -> Iterator[type[Model]]:
             yield from models_of(row.docs.stream)
 
 
-def _operation(row: Endpoint, path: str, schemas: Schemas) -> dict[str, Any]:
+def _operation(row: Endpoint, path: str, schemas: Schemas, url: str) -> dict[str, Any]:
     s2s, stream = is_server_path(path), row.docs.stream
     summary, description = _summary_and_description(row)
     if s2s and row.area.single_use_token:
@@ -91,7 +93,9 @@ def _operation(row: Endpoint, path: str, schemas: Schemas) -> dict[str, Any]:
         operation["requestBody"] = body
     if stream is not None:
         events = operation["x-events"] = event_list(stream, schemas)
-        operation["description"] = f"{description}\n\n{event_table(events, schemas)}\n\n{event_errors(stream)}"
+        operation["description"] = f"{description}\n\n{events_described(events, schemas)}\n\n{event_errors(stream)}"
+    with_response(operation, f"{row.method} {template_of(path)}")
+    operation["x-codeSamples"] = code_samples(row, path, operation, url=url)
     return {**operation, **_reference_to_another(row, path)}
 
 

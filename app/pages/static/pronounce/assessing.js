@@ -50,8 +50,7 @@ export function useAssessment(client, microphone) {
       setReading(null);
       pending.current = new AbortController();
       const result = await client.assess(read, { ...options, signal: pending.current.signal });
-      const number = (readings.current += 1);
-      setReading({ number, text: options.referenceText, result, recording: read.bytes });
+      setReading({ number: (readings.current += 1), text: options.referenceText, result, recording: read.bytes });
       setPhase("ready");
     });
   const forget = () => [setFault, setReading].forEach((set) => set(null));

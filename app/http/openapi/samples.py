@@ -1,0 +1,102 @@
+"""Examples of calls in the API reference: curl, and the clients for TypeScript and Python (`x-codeSamples`)."""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from app.http.openapi.clients import SAMPLES, Call
+from app.http.paths import is_server_path, template_of
+from app.http.rows.endpoint import Endpoint
+from app.http.rows.inputs import Source
+from streams.wire.codec import dumps, loads
+
+_CALLS = Path(__file__).parent / "client_calls.json"
+"""Calls of the clients, by the operation. Those of app servers follow from those of apps, unless they are named."""
+_CREDENTIALS = {
+    "session": "X-Service-Session-Token: $SESSION",
+    "server": "X-Service-Auth-Token: $SERVER",
+    "admin": "Authorization: Bearer $ADMIN",
+}
+"""Headers by security scheme. The welcome of `make run` sets these variables of the shell."""
+
+
+def code_samples(row: Endpoint, path: str, operation: Mapping[str, Any], *, url: str) -> list[dict[str, str]]:
+    """Return the examples of one operation, first that in curl. `operation` has its parameters and security."""
+    samples = [{"lang": "shell", "label": "curl", "source": _curl(row, path, operation, url)}]
+    for language, call in _calls(row, path).items():
+        source = SAMPLES[language](Call(call, url=url, of_server=is_server_path(path)))
+        samples.append({"lang": language, "label": _LABELS[language], "source": source})
+    return samples
+
+
+_LABELS = {"typescript": "TypeScript", "python": "Python"}
+
+
+@cache
+def known_calls() -> Mapping[str, Mapping[str, str]]:
+    """Return the calls of the clients in both languages, by the operation."""
+    calls: Mapping[str, Mapping[str, str]] = loads(_CALLS.read_bytes())
+    return calls
+
+
+def _calls(row: Endpoint, path: str) -> Mapping[str, str]:
+    known = known_calls()
+    if (own := known.get(f"{row.method} {template_of(path)}")) is not None or not is_server_path(path):
+        return own or {}
+    of_client = known.get(f"{row.method} {template_of(row.path)}", {})
+    return {
+        language: call.replace("client.", "user.")
+        for language, call in of_client.items()
+        if not any(part in call for part in _ONLY_CLIENTS[language])
+    }
+
+
+_ONLY_CLIENTS = {
+    "typescript": ("signOut", "signIn", "signUp", ".sharing.", ".wallet.", ".cards."),
+    "python": ("sign_", "share_", ".wallet.", ".account."),
+}
+"""What the clients of users have, and those of app servers have not."""
+
+
+def _curl(row: Endpoint, path: str, operation: Mapping[str, Any], url: str) -> str:
+    flags = [f'-H "{header}"' for header in _headers(row, operation["security"])]
+    if operation.get("x-events"):
+        flags.insert(0, "-N")
+    if row.method == "HEAD":
+        flags.insert(0, "--head")
+    elif row.method != ("POST" if (body := _body(row)) is not None else "GET"):
+        flags.insert(0, f"-X {row.method}")
+    if row.method != "HEAD" and body is not None:
+        flags.append(f"-d {shlex.quote(body)}")
+    query = "&".join(f"{name}=${name.upper()}" for name in _needed(operation["parameters"]))
+    target = template_of(path).replace("{", "$").replace("}", "")
+    words = target.split("/")
+    target = "/".join(f"${word[1:].upper()}" if word.startswith("$") else word for word in words)
+    address = f'"{url}{target}{"?" if query else ""}{query}"'
+    return " \\\n  ".join([f"curl {address}", *flags])
+
+
+def _headers(row: Endpoint, security: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for scheme in security[0] if security else ():
+        if scheme in _CREDENTIALS:
+            yield _CREDENTIALS[scheme]
+    if row.area.role is not None and row.method != "GET":
+        yield "X-Parley-Reason: an example"
+
+
+def _needed(parameters: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for parameter in parameters:
+        if parameter.get("in") == "query" and parameter.get("required"):
+            yield parameter["name"]
+
+
+def _body(row: Endpoint) -> str | None:
+    """Return the first example of a body, or `{}` if a body is needed and none is documented."""
+    if row.inputs.body is None:
+        return None
+    if row.docs.bodies:
+        example = next(iter(row.docs.bodies.values()))
+        return example if row.inputs.body.source is Source.CHUNKED else dumps(example).decode()
+    return "{}"
