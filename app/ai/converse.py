@@ -60,11 +60,12 @@ class ConverseParams(Model):
 
 
 async def converse(call: Call, body: Chunked[ConverseParams]) -> web.StreamResponse | DeferredResponse:
-    """Take a turn in a conversation, by text or voice.
+    """Take a turn in a conversation.
 
-    The body is a JSON object of parameters followed by the input: UTF-8 text, or audio as one base64 text. If you
-    encode audio in pieces, make each piece except the last a multiple of 3 bytes long. The response is an event
-    stream. A repeated request with the same `Idempotency-Key` gets the same stream; its input is ignored.
+    The user speaks or writes, and the server answers with text and speech. The body is a JSON object of parameters
+    followed by the input: UTF-8 text, or audio as one base64 text. If you encode audio in pieces, make each piece
+    except the last a multiple of 3 bytes long. The response is an event stream. A repeated request with the same
+    `Idempotency-Key` gets the same stream; its input is ignored.
     """
     params = body.parameters
     running = await _has_running_turn(call, params.conversation_id)

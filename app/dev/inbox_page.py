@@ -41,7 +41,7 @@ def inbox_page(
 ) -> Html:
     """Return a page with a list, the newest first, which its script keeps up to date.
 
-    `none` is the text of an empty list, and `detail` the HTML of the item that is open. The frames in it may load
+    `none` is the HTML of an empty list, and `detail` the HTML of the item that is open. The frames in it may load
     the image `images_from`.
     """
     items = "\n".join(f'<li data-id="{escape(item_id)}">{html}</li>' for item_id, html in kept)

@@ -29,6 +29,7 @@ _PIXEL_PATH = "/bp/res/i.gif"
 _NEWEST = 20
 _NEW_TABS = '<base target="_blank">'
 _TITLES = {"html": "HTML", "text": "Text", "source": "Source"}
+_TRY = 'Log in <a href="/dev/accounts#email_code">with an email address</a>, and its code appears here.'
 _VARY = {"Vary": "Accept"}
 
 
@@ -86,7 +87,7 @@ def _page(call: Call, query: MailQuery, mails: list[KeptMail], *, opened: KeptMa
         "Emails",
         [Kept(mail.id, _item(mail, to=query.to, is_open=mail is opened)) for mail in mails],
         search=Search("Recipient", "email", query.to or ""),
-        none=f"There are no emails{' to this address' if query.to else ''} yet.",
+        none=f"There are no emails{' to this address' if query.to else ''} yet. {_TRY}",
         detail="" if opened is None else _article(opened, source, is_chosen=query.id is not None, to=query.to),
         images_from=f"{call.services.settings.public_url}{_PIXEL_PATH}",
     )

@@ -18,6 +18,7 @@ from vendors.catalog import Capability
 from vendors.sms.inbox import KeptMessage, SmsInbox
 
 _INBOX = Capability[None, SmsInbox]("sms_inbox").by(SmsInbox)
+_TRY = 'Log in <a href="/dev/accounts#phone">with a phone number</a>, and its code appears here.'
 _VARY = {"Vary": "Accept"}
 
 
@@ -51,7 +52,7 @@ def _page(call: Call, messages: list[KeptMessage], *, to: str) -> Html:
         "Text messages",
         [Kept(message.id, _item(message)) for message in messages],
         search=Search("Phone number", "tel", to),
-        none=f"There are no text messages{' to this number' if to else ''} yet. Codes for phones appear here.",
+        none=f"There are no text messages{' to this number' if to else ''} yet. {_TRY}",
     )
 
 

@@ -21,12 +21,20 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_FOLDERS = frozenset({"reference"})
+_FOLDERS = frozenset({"reference", "vendor"})
+_SESSION = "reference/session.js"
+"""The line of the page with this text starts what only development servers have."""
+
+
+class DocsPartPath(Model):
+    part: str
+    """A file of the page."""
 
 
 async def docs_page(call: Call) -> web.Response:
     """Read this page."""
-    page = static_page("reference.html", bar=bar_links(call.services, REFERENCE))
+    hidden = () if call.services.settings.development else (_SESSION,)
+    page = static_page("reference/index.html", without=hidden, bar=bar_links(call.services, REFERENCE))
     return await page.response(call.request, policy=_POLICY)
 
 
@@ -35,18 +43,8 @@ async def docs_viewer(call: Call) -> web.Response:
     return await static_page("scalar.js").response(call.request, policy=_POLICY)
 
 
-async def docs_start(call: Call) -> web.Response:
-    """Read the script that starts the viewer."""
-    return await static_page("reference.js").response(call.request, policy=_POLICY)
-
-
-class DocsPartPath(Model):
-    part: str
-    """A file of the page."""
-
-
 async def docs_part(call: Call, path: Path[DocsPartPath]) -> web.Response:
-    """Read a style or the icon of this page."""
+    """Read a file of this page."""
     if not is_part(path.part, _FOLDERS):
         raise PathNotFound(call.request.path)
     return await static_page(path.part).response(call.request, policy=_POLICY)
@@ -68,7 +66,6 @@ def docs_routes(interface: Sequence[Endpoint]) -> list[Endpoint]:
         page_row("/openapi.json", openapi_json, "application/json"),
         page_row("/docs", docs_page, "text/html"),
         page_row("/docs/scalar.js", docs_viewer, "text/javascript"),
-        page_row("/docs/reference.js", docs_start, "text/javascript"),
         page_row("/docs/static/{part:.+}", docs_part, "*/*", errors=(PathNotFound,)),
     ]
     return rows

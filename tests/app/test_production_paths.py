@@ -8,7 +8,7 @@ from app.settings import Settings
 from tests.running.servers import Server
 
 METRICS = ("/metrics", "/metrics/")
-DOCS = ("/docs", "/docs/", "/docs/scalar.js", "/docs/reference.js", "/openapi.json")
+DOCS = ("/docs", "/docs/", "/docs/scalar.js", "/docs/static/reference/page.js", "/openapi.json")
 
 
 @pytest.fixture
@@ -48,3 +48,11 @@ async def test_metrics_and_reference_are_public_if_configured(
 ) -> None:
     assert await statuses(server, *shown) == {200}
     assert await statuses(server, *hidden) == {404}
+
+
+@pytest.mark.parametrize("settings", [{"docs": "public"}], indirect=True, ids=["public"])
+async def test_in_production_the_reference_offers_no_session(server: Server) -> None:
+    async with server.http.get(f"{server.url}/docs") as response:
+        page = await response.text()
+    assert "/docs/static/reference/page.js" in page
+    assert "session.js" not in page

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.http.callers.caller import Access
 from app.http.openapi.errors import ErrorReply, error_responses
-from app.http.openapi.events import event_errors, event_list, event_table, models_of
+from app.http.openapi.events import event_errors, event_list, events_described, models_of
 from app.http.openapi.groups import tag_groups, tag_of, tags
 from app.http.openapi.prose import (
     ABOUT,
@@ -91,7 +91,7 @@ def _operation(row: Endpoint, path: str, schemas: Schemas) -> dict[str, Any]:
         operation["requestBody"] = body
     if stream is not None:
         events = operation["x-events"] = event_list(stream, schemas)
-        operation["description"] = f"{description}\n\n{event_table(events, schemas)}\n\n{event_errors(stream)}"
+        operation["description"] = f"{description}\n\n{events_described(events, schemas)}\n\n{event_errors(stream)}"
     return {**operation, **_reference_to_another(row, path)}
 
 

@@ -130,14 +130,14 @@ def _content_schema(stream: Stream, event: type[Event], schemas: Schemas) -> Sch
     return _any_of([schemas.response(content) for content in content_types(stream, event)])
 
 
-def event_table(events: Sequence[dict[str, Any]], schemas: Schemas) -> str:
-    """Return the events of `event_list` as a Markdown table."""
-    rows = [
-        f"| `{event['event']}` | {_short(event['data']['properties']['content'], schemas)} "
-        f"| {event['description']} |"
+def events_described(events: Sequence[dict[str, Any]], schemas: Schemas) -> str:
+    """Return the events of `event_list` as a Markdown list, which fits beside the examples and on a phone."""
+    lines = (
+        f"- `{event['event']}`: {event['description']} "
+        f"Its content: {_short(event['data']['properties']['content'], schemas)}."
         for event in events
-    ]
-    return "\n".join(["| event | content | meaning |", "|---|---|---|", *rows])
+    )
+    return "\n".join(["The events:\n", *lines])
 
 
 def _meaning(event: type[Event]) -> str:
@@ -160,12 +160,15 @@ def _data(content: Schema) -> Schema:
 
 
 def _short(schema: Schema, schemas: Schemas) -> str:
-    """Return the field names of an object, with `?` after optional ones, or the type of anything else."""
+    """Return the field names of an object, with `?` after optional ones, or the type of anything else.
+
+    Each name is a code of its own, so that a line can break between names and never within one.
+    """
     if "anyOf" in schema:
-        return " or ".join(_short(option, schemas) for option in schema["anyOf"])
+        return ", or ".join(_short(option, schemas) for option in schema["anyOf"])
     resolved = schemas.resolved(schema)
     if resolved["type"] != "object":
-        return str(resolved["type"])
+        return f"a {resolved['type']}"
     required = resolved.get("required", ())
     names = [name if name in required else f"{name}?" for name in resolved["properties"]]
-    return f"`{{{', '.join(names)}}}`"
+    return ", ".join(f"`{name}`" for name in names)

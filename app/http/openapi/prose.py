@@ -22,7 +22,12 @@ headers that it needs. `X-Service-App-Id` names the app; without it, the app is 
 
 ## Errors
 
-The body of every error response is `{"error": {"error_type": …, "message": …, "extra"?: …}}`, whatever the status.
+Every error response has this body, whatever the status. `extra` is optional:
+
+```json
+{"error": {"error_type": "invalid_parameter", "message": "invalid_parameter: text is required", "extra": {}}}
+```
+
 `message` is `<error_type>: <what is wrong>`. An unknown path returns 404 `not_found`. A wrong method returns 405
 `method_not_allowed` with `Allow`. If a response has `Retry-After`, a later retry may succeed, unless
 `extra.retryable` is false. `backend unavailable` and `gateway` always have both. Every response has `X-Request-Id`:

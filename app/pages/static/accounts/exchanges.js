@@ -1,6 +1,6 @@
 // The requests that the page has sent, their responses, and the equivalent curl commands.
 
-import { quoted } from "../talk/command.js";
+import { quoted } from "./command.js";
 
 const SESSION_HEADER = "X-Service-Session-Token";
 const SERVER_HEADER = "X-Service-Auth-Token";

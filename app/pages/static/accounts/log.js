@@ -1,7 +1,7 @@
 // The list of requests and responses, the newest first.
 
 import { html } from "../vendor/preact.js";
-import { Command } from "../talk/command.js";
+import { Command } from "./command.js";
 import { curlOf, outcome, succeeded } from "./exchanges.js";
 
 const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(true|false|null|-?\d+(?:\.\d+)?)\b/g;

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from storage.accounts.password_resets import ResetRequest, SendReset
+from storage.jobs.jobs import enqueue
 from tests.app.accounts.email.mailbox import Mailbox, new_address, session_of
 
 TITLE = '<script>alert(1)</script> "Ada\'s" & {{.Code}} {{.Link}}'
@@ -140,3 +142,17 @@ async def test_the_button_can_be_read_in_each_colour(box: Mailbox, color: str):
     assert found
     assert found[1] == color
     assert contrast(found[1], found[2]) >= MIN_CONTRAST
+
+
+async def test_a_reset_that_an_earlier_version_has_requested_is_sent_without_its_origin(box: Mailbox):
+    address, services = new_address(), box.server.services
+    await box.sign_up(address)
+    await box.mail(address)
+    request = ResetRequest(address=address, language="en", custom_variables={})
+    expires_s = services.clock.now("default").timestamp() + 60
+    async with services.database.transaction() as conn:
+        await enqueue(conn, SendReset.seal("default", request, keyring=services.keyring, expires_s=expires_s))
+    mail = await box.mail(address, nth=2)
+    assert "requested from" not in mail["text"]
+    assert "\n\n\n" not in mail["text"]
+    assert not re.search(r"<p [^>]*></p>", mail["html"])

@@ -13,7 +13,8 @@ from app.pages.assets import STATIC
 from app.routes import ROUTES
 from tests.running.servers import Server
 
-PARTS = ["/openapi.json", "/docs", "/docs/scalar.js", "/docs/reference.js"]
+START = "/docs/static/reference/page.js"
+PARTS = ["/openapi.json", "/docs", "/docs/scalar.js", START]
 TYPES = {"/openapi.json": "application/json", "/docs": "text/html"}
 
 
@@ -30,24 +31,35 @@ async def test_the_page_loads_everything_from_this_server(server: Server) -> Non
     assert policy == {
         "default-src": "'none'",
         "script-src": "'self'",
-        "style-src": "'unsafe-inline'",
-        "img-src": "data:",
+        "style-src": "'self' 'unsafe-inline'",
+        "img-src": "'self' data:",
         "connect-src": "'self'",
         "base-uri": "'none'",
         "form-action": "'none'",
         "frame-ancestors": "'none'",
     }
     sources = re.findall(r'src="([^"]+)"', page)
-    assert sources == ["/docs/scalar.js", "/docs/reference.js"]
+    assert sources == ["/docs/scalar.js", "/docs/static/reference/session.js", START]
     assert not re.search(r"<(style|script)>|\son\w+=", page)  # The policy forbids inline scripts.
+    styles = re.findall(r'<link rel="stylesheet" href="([^"]+)"', page)
+    assert styles
+    for style in styles:
+        async with server.http.get(server.url + style) as response:
+            assert (response.status, response.content_type) == (200, "text/css")
     for source in sources:
         async with server.http.get(server.url + source) as response:
             assert response.status == 200
             assert response.content_type == "text/javascript"
 
 
+async def test_only_files_of_the_page_are_served(server: Server) -> None:
+    for part in ("console/page.js", "reference/none.js", "reference/../scalar.js", "../reference.py"):
+        async with server.http.get(f"{server.url}/docs/static/{part.replace('..', '%2e%2e')}") as response:
+            assert response.status == 404
+
+
 def test_the_reference_viewer_makes_no_external_requests() -> None:
-    started = (STATIC / "reference.js").read_text()
+    started = (STATIC / "reference" / "page.js").read_text()
     assert not re.search(r"https?:", started)
     for setting in ("withDefaultFonts: false", "telemetry: false", "agent: { disabled: true }"):
         assert setting in started
