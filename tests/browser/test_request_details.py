@@ -150,6 +150,7 @@ async def test_the_stages_and_the_usage_are_those_of_the_server(visit: Visit, pu
     await expect(usage).to_contain_text(f"{cost:.4g}")
     console = details.get_by_role("link", name="Usage and cost of each attempt")
     await expect(console).to_have_attribute("href", re.compile(rf"/console#/streams/default/{talk.streams[-1]}$"))
+    await talk.page.emulate_media(color_scheme=SCREENS[screen]["color_scheme"])  # The check has changed it.
     await keep_picture(talk.page, f"inside-{screen}")
     await check_accessibility(talk.page)
 
