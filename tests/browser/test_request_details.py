@@ -28,6 +28,16 @@ SCREENS = {
     "desktop-light": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "light"},
     "phone-dark": {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark", "has_touch": True},
 }
+SPANS = """async (given) => {
+    const { axisOf, spansOf } = await import("/static/inside/spans.js");
+    const { TurnRecord } = await import("/static/inside/record.js");
+    const record = new TurnRecord({ method: "POST", url: "/", parameters: { type: "audio" } });
+    record.connected("a", 0);
+    record.received({ id: 1, name: "end", content: given });
+    const spans = spansOf(record);
+    return [spans.map(({ title, from, to }) => [title, from, to]), axisOf(spans)];
+}"""
+"""Returns the spans of a spoken turn whose event `end` is given, and the axis."""
 
 
 def spans(talk: TalkPage) -> Locator:
@@ -90,6 +100,7 @@ async def test_all_events_are_listed_with_their_contents(visit: Visit) -> None:
     await expect(content).to_contain_text(chunks[0]["audio"][:24] + "…")
     assert chunks[0]["audio"][:60] not in await content.inner_text()
     assert loads(await copied(talk, "Copy content")) == chunks[0]
+    await check_accessibility(talk.page)
 
 
 async def test_only_the_newest_of_many_events_are_drawn(
@@ -177,6 +188,46 @@ async def test_a_disconnect_is_a_gap_in_the_timeline(
     await expect(rows(talk).nth(read)).to_contain_text(f"Resumed after event {read}.")
 
 
+async def test_speech_that_no_strategy_recognized_is_followed_by_the_failed_attempts(
+    talk: TalkPage, put, account: str, duration_recognition: str, controlled_vendor
+) -> None:
+    gone = f"gone-{account}"
+    await put("vendor_accounts", gone, {"platform": "local_audio", "base_url": f"{controlled_vendor.url}/none"})
+    await put("recognition", "gone", {"account": gone, "model": "duration"})
+    await put("conversation", "deaf", {"chat": {"account": account, "model": "say:Hi"}, "recognition": "gone"})
+    await talk.open("deaf")
+    await talk.say_aloud()
+    await talk.answered("failed")
+    await expect(spans(talk)).to_have_text([re.compile("^Your speech"), re.compile("^Recognition.*deaf failed")])
+    await expect(talk.details).to_contain_text("The vendor does not know this model or address.")
+
+
+async def test_failed_attempts_follow_each_other_unless_they_overlapped(talk: TalkPage) -> None:
+    await talk.open()
+    latency = {
+        "admission": 2,
+        "input": 8_000,
+        "stt": 8_400,
+        "first_token": 9_000,
+        "first_text": 9_000,
+        "total": 9_500,
+    }
+    failed = [{"strategy": name, "stage": "llm", "elapsed_ms": ms} for name, ms in (("a", 200), ("b", 100))]
+    end = {"latency_ms": latency, "attempts": failed, "strategy": "c", "digest": {"chars": 1}}
+    shown, axis = await talk.page.evaluate(SPANS, end)
+    assert shown[:5] == [
+        ["Your speech", 0, 8_000],
+        ["Recognition", 8_000, 8_400],
+        ["Model", 8_400, 8_600],
+        ["Model", 8_600, 8_700],
+        ["First word", 8_700, 9_000],
+    ]
+    assert axis["from"] > 7_000  # The rest would be too small to see beside all of the speech.
+    failed[1]["elapsed_ms"] = 550  # Attempts that are hedged run at once.
+    shown, _ = await talk.page.evaluate(SPANS, end)
+    assert shown[2:4] == [["Model", 8_400, 8_600], ["Model", 8_400, 8_950]]
+
+
 async def test_earlier_turns_can_be_chosen(talk: TalkPage) -> None:
     await talk.open("scripted-text")
     for text in ("The first", "The second"):
@@ -190,6 +241,8 @@ async def test_earlier_turns_can_be_chosen(talk: TalkPage) -> None:
     await talk.say("The third")
     await expect(details).to_contain_text("3 of 3")
     await expect(details).to_contain_text("The third")
+    await talk.button("Earlier turn").press("Escape")
+    await expect(details).to_have_count(0)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
@@ -200,6 +253,7 @@ async def test_the_copied_curl_command_repeats_the_request(visit: Visit) -> None
     await talk.answered()
     await talk.open_details()
     line = await code(talk, "curl")
+    await check_accessibility(talk.page)
     assert line.startswith("curl ")
     assert talk.token not in line
     printed = await output("sh", "-c", line, SESSION=talk.token)

@@ -5,7 +5,9 @@ from playwright.async_api import Locator, expect
 from tests.browser.conftest import Visit
 from tests.browser.talk_page import TalkPage
 
-_TOPS = "() => [...document.querySelectorAll('article')].map((each) => Math.round(each.getBoundingClientRect().top))"
+_TOPS = (
+    "() => [...document.querySelectorAll('article')].map((each) => Math.round(each.getBoundingClientRect().top))"
+)
 _FROM_END = "(log) => Math.round(log.scrollHeight - log.scrollTop - log.clientHeight)"
 
 

@@ -171,7 +171,7 @@ async def test_the_page_loads_nothing_from_elsewhere_but_pictures_of_the_sandbox
     for path, status in {
         "/dev/static/accounts/page.js": 200,
         "/dev/static/vendor/preact.js": 200,
-        "/dev/static/talk/command.js": 200,
+        "/dev/static/shared/bar.js": 200,
         "/dev/static/accounts/index.html": 404,
         "/dev/static/scalar.js": 404,
         "/dev/static/accounts/..%2f..%2faccounts.py": 404,

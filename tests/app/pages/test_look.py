@@ -12,7 +12,7 @@ _SHADES = re.compile(r"#000\b|#fff\b|rgb\((?:0 0 0|255 255 255) / \d+%\)")
 """Black and white, which lighten, darken and mask other colours."""
 _COLOR = re.compile(r"#[0-9a-f]{3,8}\b|\b(?:rgb|hsl|oklch|lab)a?\(", re.IGNORECASE)
 _RULE = re.compile(r"([\w-]+)\s*:\s*([^;{}]+)[;}]")
-_OWN_VALUES = re.compile(r"^(?:var\(--size-\w+\)|inherit|[\d.]+em)(?: !important)?$")
+_OWN_VALUES = re.compile(r"^(?:var\(--size-\w+\)|inherit|0|[\d.]+em)(?: !important)?$")
 
 
 def styles() -> Iterator[tuple[str, str]]:

@@ -87,7 +87,7 @@ async def test_engagement_lists_what_vendors_have_said(page: Page, server: Serve
     areas = page.get_by_role("navigation", name="Areas")
     await areas.get_by_role("link", name="Engagement").click()
     for tab in ("Leaderboards", "Emails", "Suppressions", "Predictions", "Images"):
-        await page.get_by_role("link", name=tab, exact=True).click()
+        await page.locator("#content").get_by_role("link", name=tab, exact=True).click()
         await expect(page.locator(".loaded")).to_be_visible()
         if tab == "Predictions":
             await expect(page.get_by_text(SCRIPT).first).to_be_visible()

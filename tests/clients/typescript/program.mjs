@@ -4,6 +4,7 @@ import { request } from "node:http";
 import { createInterface } from "node:readline";
 import * as parley from "../../../clients/typescript/dist/index.js";
 import { SileroVoiceDetector, Utterances } from "../../../clients/typescript/dist/audio/index.js";
+import { NearVoice } from "../../../clients/typescript/dist/audio/near_voice.js";
 import { Recording } from "../../../clients/typescript/dist/audio/recording.js";
 import { ServerClient, serverToken, verifyWebhook } from "../../../clients/typescript/dist/server/index.js";
 import { Digest } from "../../../clients/typescript/dist/streams/digest.js";
@@ -172,6 +173,14 @@ const STEPS = {
     if (end) await recording[end]();
     const ended = await recording.ended;
     return { ended, first: await first, again: await read().catch((error) => error.kind), seconds: recording.seconds };
+  },
+
+  /** Return in how many frames of 16-bit samples a voice would be near. */
+  near({ pcm, overAnswer, frameSamples = 512 }) {
+    const near = new NearVoice();
+    const samples = new Int16Array(pcm.buffer);
+    const frames = Array.from({ length: Math.floor(samples.length / frameSamples) }, (_, at) => at * frameSamples);
+    return frames.filter((at) => near.push(samples.subarray(at, at + frameSamples), { overAnswer })).length;
   },
 
   /** Return the changes that frames make: `[count, voiced, overAnswer]`. */

@@ -58,6 +58,15 @@ async def test_pauses_end_utterances_and_short_sounds_begin_none(program: Progra
     ]
 
 
+async def test_what_is_left_of_an_answer_is_not_the_voice_of_the_user(program: Program) -> None:
+    pcm = await spoken("Where is my parcel, please?")
+    echo = array("h", (sample // 32 for sample in array("h", pcm))).tobytes()  # 30 dB less
+    frames = len(pcm) // 2 // FRAME
+    for sound, over_answer, near in ((pcm, True, True), (echo, True, False), (echo, False, True)):
+        found = await program.do("near", pcm=sent(sound), overAnswer=over_answer)
+        assert found > frames * 0.6 if near else found == 0
+
+
 async def test_a_recording_is_read_while_it_is_made_and_again_afterwards(program: Program) -> None:
     before, *pieces = ([number] * 3 for number in range(4))
     given = {"before": [sent(bytes(before))], "pieces": [sent(bytes(piece)) for piece in pieces]}

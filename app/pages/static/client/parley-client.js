@@ -1370,7 +1370,7 @@ var Turn = class {
   #apply(event) {
     switch (event.name) {
       case "end_of_speech":
-        this.#input.close();
+        this.#input?.close();
         break;
       case "user_input":
         this.userInput = event.content;
@@ -1572,6 +1572,24 @@ var Frames = class {
     return frames;
   }
 };
+
+// src/audio/near_voice.ts
+var NEAR = power(-60);
+var NEAR_OVER_ANSWER = power(-45);
+var SMOOTHING = 0.3;
+var NearVoice = class {
+  #power = 0;
+  /** Add a frame. Return whether it and those before are loud enough. */
+  push(frame, { overAnswer }) {
+    let sum = 0;
+    for (const sample of frame) sum += (sample / 32768) ** 2;
+    this.#power += SMOOTHING * (sum / frame.length - this.#power);
+    return this.#power >= (overAnswer ? NEAR_OVER_ANSWER : NEAR);
+  }
+};
+function power(decibels) {
+  return 10 ** (decibels / 10);
+}
 
 // src/audio/utterances.ts
 var WINDOW_MS = 300;
@@ -1852,8 +1870,14 @@ var HandsFree = class {
       const frames = new Frames(detector.frameSamples);
       const frameMs = 1e3 * detector.frameSamples / RATE;
       const utterances = new Utterances({ frameMs, ...pauseMs !== void 0 && { pauseMs } });
+      const near = new NearVoice();
       const hear = (samples) => {
-        for (const frame of frames.push(samples)) this.#hear(utterances, detector.isVoice(frame));
+        for (const frame of frames.push(samples)) {
+          const overAnswer = this.#options.player.playing;
+          const loud = near.push(frame, { overAnswer });
+          const voiced = detector.isVoice(frame);
+          this.#change(utterances.push(voiced && loud, { overAnswer }));
+        }
       };
       const lost = () => {
         this.stop();
@@ -1877,9 +1901,8 @@ var HandsFree = class {
     void this.#recording?.stop();
     this.#recording = null;
   }
-  #hear(utterances, voiced) {
+  #change(change) {
     if (this.#on === null) return;
-    const change = utterances.push(voiced, { overAnswer: this.#options.player.playing });
     if (change === "began") this.#begin();
     else if (change === "ended") this.#end();
   }

@@ -20,11 +20,12 @@ export function Attempts({ record, configUrl }) {
 }
 
 function Attempt({ stage, strategy, outcome, ms, failure, configUrl }) {
-  const config = failure && strategy && configUrl(strategy);
+  const config = strategy && configUrl(strategy);
+  const name = html`<code>${strategy}</code>`;
   return html`<li class=${`attempt-${outcome}`}>
     <span class="attempt-mark" aria-hidden="true">${outcome === "won" ? "✓" : "✗"}</span>
     <span class="attempt-stage">${STAGES[stage] ?? stage}</span>
-    ${strategy && html`<code>${strategy}</code>`}
+    ${strategy && (config ? html`<a href=${config}>${name}</a>` : name)}
     <span class="attempt-outcome">${outcome === "won" ? "succeeded" : "failed"}${ms !== undefined && html` <span class="number">${duration(ms)}</span>`}</span>
     ${failure && html`<${Reason} failure=${failure} config=${config} />`}
   </li>`;

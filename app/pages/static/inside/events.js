@@ -50,7 +50,7 @@ class EventRow extends Component {
       ${gap && html`<p class="event-gap">Disconnected for ${duration(gap.open_ms - gap.lost_ms)}. ${gap.after > 0 ? `Resumed after event ${gap.after}.` : "Sent again."}</p>`}
       <button type="button" class="event" aria-expanded=${open ? "true" : "false"} onClick=${() => this.setState({ open: !open })}>
         <span class="event-id">${id ?? "–"}</span>
-        <span class="event-name">${name}</span>
+        <span class="event-name">${breakable(name)}</span>
         <span class="event-time">${duration(at_ms)}</span>
         <span class="event-size">${size(bytes)}</span>
       </button>
@@ -68,6 +68,9 @@ function countsOf(record) {
   for (const { name } of record.events) counts.set(name, (counts.get(name) ?? 0) + 1);
   return [...counts].sort(([one], [other]) => one.localeCompare(other));
 }
+
+/** A name that may be broken after its underscores, but nowhere else. */
+const breakable = (name) => name.split("_").map((part, at) => (at === 0 ? part : html`_<wbr />${part}`));
 
 const plain = ({ id, name, at_ms, content }) => ({ id, event: name, at_ms, content });
 

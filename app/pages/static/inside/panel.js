@@ -1,6 +1,6 @@
 // The panel "Look inside": how a request went, why parts of it failed, its events, and the code to repeat it.
 
-import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { IconButton } from "../talk/icons.js";
 import { TabList } from "../talk/tabs.js";
 import { Attempts, Reason } from "./attempts.js";
@@ -12,7 +12,7 @@ import { spansOf, waitsOf } from "./spans.js";
 import { Usage } from "./usage.js";
 import { Waterfall } from "./waterfall.js";
 
-const TICK_MS = 100;
+const TICK_MS = 200;
 const DIGESTS = { matches: "✓ Integrity verified", differs: "✗ The answer was altered on its way" };
 const SHOWN_ID = 12;
 
@@ -28,7 +28,7 @@ export function Inside({ records, chosen, onChoose, onClose, app, consoleUrl = n
     count.current = records.length;
   }, [records.length]);
   return html`
-    <aside class="inside" id="inside" aria-label="Look inside">
+    <aside class="inside" id="inside" aria-label="Look inside" onKeyDown=${({ key }) => key === "Escape" && onClose()}>
       <header>
         <h2>Look inside</h2>
         ${records.length > 1 && html`<${Turns} records=${records} record=${record} onChoose=${onChoose} />`}
@@ -61,23 +61,30 @@ function Turns({ records, record, onChoose }) {
 
 function Shown({ record, app, consoleUrl, children }) {
   const [tab, setTab] = useState("overview");
-  useClock(record.running && tab === "overview");
+  const drawn = useClock(record.running);
   useEffect(() => {
     if (record.fault) setTab("overview"); // The reason must be in sight.
   }, [record.fault]);
+  const view = useMemo(
+    () => html`<${View} record=${record} tab=${tab} onTab=${setTab} app=${app} consoleUrl=${consoleUrl} />`,
+    [record, tab, drawn, record.running], // The page draws after each event, but nobody can read that fast.
+  );
+  return html`${view}<footer class="inside-tools" aria-label="Tools">${children}</footer>`;
+}
+
+function View({ record, tab, onTab, app, consoleUrl }) {
   const tabs = [
     { id: "overview", title: "Overview" },
     { id: "events", title: `Events ${number(record.events.length)}` },
     { id: "code", title: "Code" },
   ];
   return html`
-    <div class="inside-tabs"><${TabList} label="Views" tabs=${tabs} shown=${tab} onShow=${setTab} /></div>
+    <div class="inside-tabs"><${TabList} label="Views" tabs=${tabs} shown=${tab} onShow=${onTab} /></div>
     <div class="inside-content" role="tabpanel" id=${`panel-${tab}`} aria-labelledby=${`tab-${tab}`} tabindex="0">
       ${tab === "overview" && html`<${Overview} record=${record} app=${app} consoleUrl=${consoleUrl} />`}
       ${tab === "events" && html`<${Events} record=${record} />`}
       ${tab === "code" && html`<${Code} record=${record} />`}
     </div>
-    <footer class="inside-tools" aria-label="Tools">${children}</footer>
   `;
 }
 
@@ -87,7 +94,7 @@ function Overview({ record, app, consoleUrl }) {
   const overhead = end?.latency_ms?.overhead;
   return html`
     <p class="inside-said">${request.method === "GET" && !record.said ? "A resumed answer" : record.said || "…"}</p>
-    <dl class="waits" aria-label="Times">
+    <dl class="times" aria-label="Times">
       ${waitsOf(record).map(
         ({ title, ms }) => html`<div key=${title}>
           <dt>${title}</dt>
@@ -120,12 +127,13 @@ function Stream({ record: { streamId, digest, resumed } }) {
   </section>`;
 }
 
-/** Draw again several times a second while `runs`, because time passes also if nothing arrives. */
+/** Draw again a few times a second while `runs`. Return the number of these drawings. */
 function useClock(runs) {
-  const [, draw] = useState(0);
+  const [drawn, draw] = useState(0);
   useEffect(() => {
     if (!runs) return undefined;
-    const timer = setInterval(() => draw((drawn) => drawn + 1), TICK_MS);
+    const timer = setInterval(() => draw((before) => before + 1), TICK_MS);
     return () => clearInterval(timer);
   }, [runs]);
+  return drawn;
 }

@@ -17,8 +17,12 @@ const REASONS = [
 const TYPES = {
   config_invalid: ["The config of this strategy is invalid.", "Correct it as the message says."],
   backend_unavailable: ["The vendor failed.", "The message says how."],
+  invalid_parameter: ["The server refused the request.", "The message names the field."],
+  api_rate_limit: ["A rate limit of the server is reached.", "Try again in a moment."],
+  "account.invalid_session": ["The session has ended.", "Log in again."],
+  connection_lost: ["The connection was lost and could not be restored.", "Check that the server is running."],
 };
-const OTHER = ["The attempt failed.", "The message says why."];
+const OTHER = ["It failed.", "The message says why."];
 
 /** Return `{text, advice}` for a failed attempt, or for the error that ended a stream. */
 export function reasonOf({ error_type = "", message = "" }) {

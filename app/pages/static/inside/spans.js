@@ -56,20 +56,22 @@ export function axisOf(spans) {
   const to = Math.max(1, ...spans.map((span) => span.to));
   const recording = spans.find(({ kind }) => kind === "recording")?.to ?? 0;
   const rest = to - recording;
-  return { from: recording > rest ? Math.round(recording - RECORDING_SHARE * rest) : 0, to };
+  return { from: rest > 0 && recording > rest ? Math.round(recording - RECORDING_SHARE * rest) : 0, to };
 }
 
 function inputSpans(record, marks) {
   if (!record.isSpoken) return marks.admission === undefined ? [] : [{ kind: "request", title: "Request", from: 0, to: marks.admission }];
-  const input = marks.input ?? marks.stt ?? record.elapsed_ms;
-  const spans = [{ kind: "recording", title: "Your speech", from: 0, to: input }];
+  const failed_ms = sumOf(failuresIn(record, "stt"));
+  const input = marks.input ?? Math.max(0, (marks.stt ?? record.elapsed_ms) - failed_ms);
+  const note = marks.stt === undefined && record.running ? "until it is recognized" : "";
+  const spans = [{ kind: "recording", title: "Your speech", from: 0, to: input, note }];
   spans.push(...failures(record, "stt", input, marks.stt));
   if (marks.stt !== undefined) spans.push({ kind: "stt", title: "Recognition", from: endOf(spans), to: marks.stt });
   return spans;
 }
 
 function answerSpans(record, marks) {
-  const from = marks.stt ?? marks.input ?? marks.admission;
+  const from = record.isSpoken ? marks.stt : marks.input ?? marks.admission;
   if (from === undefined) return [];
   const spans = failures(record, "llm", from, record.first("assistant_output_restart") ? undefined : marks.first_token);
   const began = endOf(spans, from);
@@ -99,9 +101,8 @@ function voiceSpans(record, marks) {
 
 /** The failed attempts of a stage between `from` and `to`. If they did not fit one after the other, they overlapped. */
 function failures(record, stage, from, to) {
-  const failed = record.failures.filter((failure) => failure.stage === stage);
-  const sum = failed.reduce((ms, { elapsed_ms }) => ms + elapsed_ms, 0);
-  const overlap = to !== undefined && from + sum > to;
+  const failed = failuresIn(record, stage);
+  const overlap = to !== undefined && from + sumOf(failed) > to;
   let began = from;
   return failed.map(({ strategy, elapsed_ms }) => {
     const span = { kind: "failed", title: STAGES[stage], from: began, to: began + elapsed_ms, note: `${strategy} failed` };
@@ -109,5 +110,9 @@ function failures(record, stage, from, to) {
     return span;
   });
 }
+
+const failuresIn = (record, stage) => record.failures.filter((failure) => failure.stage === stage);
+
+const sumOf = (failed) => failed.reduce((ms, { elapsed_ms }) => ms + elapsed_ms, 0);
 
 const endOf = (spans, from = 0) => Math.max(from, ...spans.map(({ to }) => to));

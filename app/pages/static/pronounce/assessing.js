@@ -6,8 +6,8 @@ import { MicrophoneFault } from "../client/parley-client.js";
 const SHORTEST_S = 0.3; // the shortest audio that the server accepts
 
 /**
- * `phase`: "ready", "opening", "listening" or "grading". `reading`: `{text, result, recording}` of the last assessment, or
- * null. Its recording is 16 kHz, mono, 16 bits.
+ * `phase`: "ready", "opening", "listening" or "grading". `reading`: `{number, text, result, recording}` of the last
+ * assessment, or null. Its recording is 16 kHz, mono, 16 bits.
  */
 export function useAssessment(client, microphone) {
   const [phase, setPhase] = useState("ready");
@@ -16,6 +16,7 @@ export function useAssessment(client, microphone) {
   const held = useRef(false); // the current value, not that of the last rendering
   const recording = useRef(null);
   const pending = useRef(null);
+  const readings = useRef(0);
   useEffect(() => () => pending.current?.abort(), []);
 
   const reportingErrors = async (work) => {
@@ -49,7 +50,7 @@ export function useAssessment(client, microphone) {
       setReading(null);
       pending.current = new AbortController();
       const result = await client.assess(read, { ...options, signal: pending.current.signal });
-      setReading({ text: options.referenceText, result, recording: read.bytes });
+      setReading({ number: (readings.current += 1), text: options.referenceText, result, recording: read.bytes });
       setPhase("ready");
     });
   const forget = () => [setFault, setReading].forEach((set) => set(null));

@@ -73,7 +73,7 @@ export function Pronounce({ client, offers, microphone }) {
       </div>
       ${assessment.fault && html`<${Alert} fault=${assessment.fault} onClose=${() => assessment.report(null)} />`}
       ${reading
-        ? html`<${Result} key=${reading.recording.length} reading=${reading} voice=${voice} playback=${playback} onAgain=${assessment.forget} onNext=${() => change(nextSentence(text))} />`
+        ? html`<${Result} key=${reading.number} reading=${reading} voice=${voice} playback=${playback} onAgain=${assessment.forget} onNext=${() => change(nextSentence(text))} />`
         : html`<${Expected} phase=${phase} />`}
       <details class="pronounce-choices">
         <summary>Language and strategy</summary>

@@ -32,7 +32,6 @@ export function Composer({ talk, player, choices, onHandsFree }) {
     send();
   };
   const ready = talk.phase === "idle" && !voice.handsFree;
-  const held = voice.active && !voice.handsFree;
   return html`
     <div class="composer" data-phase=${talk.phase} data-typing=${text === "" ? null : ""}>
       ${voice.handsFree && html`<${Orb} size="medium" phase=${talk.phase} voice=${voice} player=${player} />`}
@@ -56,7 +55,7 @@ export function Composer({ talk, player, choices, onHandsFree }) {
         <${HoldButton}
           icon=${html`<${Icon} name="microphone" />`}
           label="Hold to talk"
-          pressed=${held}
+          pressed=${voice.held}
           level=${() => voice.level}
           disabled=${!choices.hears}
           describedBy="talk-how"
@@ -71,7 +70,7 @@ export function Composer({ talk, player, choices, onHandsFree }) {
 }
 
 function statusOf({ phase, voice, current }) {
-  if (phase === "listening") return voice.handsFree ? "Listening… pause to send" : "Listening… release to send";
+  if (phase === "listening") return voice.held ? "Listening… release to send" : "Listening… pause to send";
   if (phase === "idle" && voice.handsFree) return "Speak at any time";
   if (phase === "thinking" && current?.answer.paragraphs.length) return "Answering";
   return STATUS[phase];
@@ -120,7 +119,7 @@ function SendOrStop({ stops, enabled, onStop }) {
   };
   useEffect(() => {
     if (!stops) return undefined;
-    const onKeyDown = (event) => event.key === "Escape" && onStop();
+    const onKeyDown = ({ key, target }) => key === "Escape" && !target.closest?.("aside, dialog") && onStop();
     addEventListener("keydown", onKeyDown);
     return () => removeEventListener("keydown", onKeyDown);
   }, [stops]);

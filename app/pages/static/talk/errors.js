@@ -11,6 +11,7 @@ const MICROPHONE = {
   ],
   missing: ["No microphone was found.", "Connect a microphone, then hold the button again."],
   busy: ["The microphone cannot be opened.", "Another program may be using it. Close that program, then hold the button again."],
+  lost: ["The microphone was disconnected.", "Connect it again, and turn hands-free on."],
   failed: ["The microphone could not be started.", "Reload the page, or type instead."],
   short: ["The recording is too short.", "Hold the button while you speak."],
   early: ["The microphone is ready now.", "Hold the button and speak."],

@@ -4,6 +4,7 @@ import { DigestMismatch, MicrophoneFault } from "../client/parley-client.js";
 import { parametersIn } from "./choices.js";
 import { retryMayHelp } from "./errors.js";
 import { newestRecords, recordOf } from "./history.js";
+import { Playback } from "./playback.js";
 import { Turn } from "./turn.js";
 import { Voice } from "./voice.js";
 
@@ -19,21 +20,21 @@ export class Talk {
   /** The user's choices: `{strategies, speaks, language, answerLanguage, voice, params}`. */
   choices = null;
   #client;
-  #player;
+  #playback;
   #saved;
   #onChange;
   #cancelled = Promise.resolve(); // resolves when the server has ended the interrupted turn
-  #replayed = null; // the turn whose answer is played once more
 
   /** `saved` is a `JsonEntry` that survives a reload. `onChange` is called when the page must be redrawn. */
   constructor({ visitor, player, microphone, saved, onChange }) {
     this.#client = visitor.client;
-    this.#player = player;
+    this.#playback = new Playback(player);
     this.#saved = saved;
     this.#onChange = onChange;
     visitor.onRequest = (url, options) => this.#requested(url, options);
     const onSpeech = (recording) => this.#say({ audio: recording });
-    this.voice = new Voice({ microphone, player, onSpeech, onInterrupt: () => this.interrupt(), onChange });
+    const onLost = () => this.#showError(new MicrophoneFault("lost"));
+    this.voice = new Voice({ microphone, player, onSpeech, onInterrupt: () => this.interrupt(), onLost, onChange });
   }
 
   get current() {
@@ -42,13 +43,13 @@ export class Talk {
 
   /** Whether there is something to interrupt: an answer that is still arriving or playing, or one that is replayed. */
   get interruptible() {
-    return this.#replayed !== null || this.#answering;
+    return this.#playback.replayed !== null || this.#answering;
   }
 
   get #answering() {
     const turn = this.current;
-    if (this.voice.active || this.#replayed !== null) return false;
-    return turn !== null && !turn.silenced && (turn.running || (turn.hasAudio && this.#player.playing));
+    if (this.voice.active || this.#playback.replayed !== null) return false;
+    return turn !== null && !turn.silenced && (turn.running || (turn.hasAudio && this.#playback.playing));
   }
 
   /** Whether there is an open connection to drop. */
@@ -61,13 +62,13 @@ export class Talk {
     if (this.voice.active) return this.voice.heard ? "listening" : "opening";
     if (this.current?.call?.connection === "lost") return "lost";
     if (!this.interruptible) return "idle";
-    if (this.#player.state === "blocked") return "blocked";
-    return this.#player.playing ? "speaking" : "thinking";
+    if (this.#playback.blocked) return "blocked";
+    return this.#playback.playing ? "speaking" : "thinking";
   }
 
   /** The mouth shapes of the answer that is played. */
   get shapes() {
-    return (this.#replayed ?? this.current)?.shapes ?? [];
+    return (this.#playback.replayed ?? this.current)?.shapes ?? [];
   }
 
   /** After a reload: show the history of the conversation, and resume the answer that was running. */
@@ -112,8 +113,8 @@ export class Talk {
 
   /** Interrupt the answer. The server keeps the part that was heard. When this resolves, the next turn may begin. */
   interrupt() {
-    if (this.#replayed !== null) this.#player.stop();
-    else if (this.#answering) this.#cancelled = this.#cancel(this.current, this.#silence(this.current));
+    if (this.#playback.replayed !== null) this.#playback.stopReplay();
+    else if (this.#answering) this.#cancelled = this.#cancel(this.current);
     return this.#cancelled;
   }
 
@@ -125,10 +126,7 @@ export class Talk {
   /** Play the answer of a turn once more. What the server knows of it stays as it is. */
   async replay(turn) {
     await this.interrupt();
-    this.#player.begin();
-    for (const event of turn.sounds) this.#player.push(event);
-    this.#replayed = turn;
-    this.#player.end();
+    this.#playback.replay(turn);
     this.playerChanged();
   }
 
@@ -153,7 +151,7 @@ export class Talk {
 
   /** The state of the player has changed. */
   playerChanged() {
-    if (!this.#player.playing) this.#replayed = null;
+    this.#playback.changed();
     this.remember();
     this.#onChange();
   }
@@ -166,7 +164,7 @@ export class Talk {
       id: turn.call.streamId,
       before: turn.before,
       speaks: turn.speaks,
-      heard_ms: this.#heardOf(turn),
+      heard_ms: this.#playback.heardOf(turn),
     };
     this.#saved.write({ conversationId: this.conversationId, ...(stream && { stream }) });
   }
@@ -233,7 +231,7 @@ export class Talk {
     if (turn.removed || error?.kind === "canceled") return null; // The recording was too short.
     if (error) {
       turn.failed(error);
-      if (!turn.silenced) this.#player.end();
+      this.#playback.end(turn);
       this.#showError(error, retry);
     } else if (turn.running && !turn.silenced) {
       await this.#reportingErrors(() => this.#replaceByRecord(turn)); // Another reader has cancelled it.
@@ -258,26 +256,13 @@ export class Talk {
   #handle(turn, event) {
     turn.handle(event);
     if (turn.stored && this.turns.includes(turn)) this.conversationId = turn.call.conversationId;
-    if (!turn.silenced) this.#player.push(event);
+    this.#playback.push(turn, event);
     this.#onChange();
   }
 
-  /** Stop the audio. Return how many milliseconds of the answer were heard, or null if that is unknown. */
-  #silence(turn) {
-    turn.silenced = true;
-    const { state } = this.#player;
-    const inaudible = state === "failed" || (state === "blocked" && turn.heardBefore === 0);
-    this.#player.stop();
+  async #cancel(turn) {
+    const heardMs = this.#playback.silence(turn);
     this.#onChange();
-    return turn.speaks && !inaudible ? this.#heardOf(turn) : null;
-  }
-
-  /** Return how much of the answer the user has heard. After a reload it is played from its beginning. */
-  #heardOf(turn) {
-    return Math.max(turn.hasAudio ? this.#player.heardMs : 0, turn.heardBefore);
-  }
-
-  async #cancel(turn, heardMs) {
     if (turn.call === null) return this.#remove(turn); // It was not sent yet.
     await this.#reportingErrors(() => turn.call.interrupt({ heardMs }));
     this.#reportingErrors(() => this.#replaceByRecord(turn)); // The next turn does not wait for this.

@@ -8,6 +8,8 @@ const LONGEST_S = 120;
 export class Voice {
   /** Whether the button is held, or the user speaks. */
   active = false;
+  /** Whether the button is held. */
+  held = false;
   /** Whether the microphone is open, and the user is heard. */
   heard = false;
   #microphone;
@@ -15,8 +17,11 @@ export class Voice {
   #recording = null;
   #handsFree;
 
-  /** `onInterrupt` is called when the user begins to speak hands-free, and then `onSpeech` with the recording. */
-  constructor({ microphone, player, onSpeech, onInterrupt, onChange }) {
+  /**
+   * `onInterrupt` is called when the user begins to speak hands-free, and then `onSpeech` with the recording.
+   * `onLost` is called if that mode has ended because the microphone is gone.
+   */
+  constructor({ microphone, player, onSpeech, onInterrupt, onLost, onChange }) {
     this.#microphone = microphone;
     this.#onChange = onChange;
     const onUtterance = (recording) => {
@@ -24,7 +29,7 @@ export class Voice {
       this.#begins(recording);
       onSpeech(recording);
     };
-    this.#handsFree = new HandsFree({ microphone, player, onUtterance, onInterrupt, onLost: onChange });
+    this.#handsFree = new HandsFree({ microphone, player, onUtterance, onInterrupt, onLost });
   }
 
   get handsFree() {
@@ -38,7 +43,7 @@ export class Voice {
 
   /** The user presses the button. Return the recording, which goes on until the user releases it. */
   async hold() {
-    this.active = true;
+    [this.active, this.held] = [true, true];
     this.#onChange();
     try {
       await this.#microphone.open();
@@ -83,7 +88,7 @@ export class Voice {
 
   #ended() {
     this.#recording = null;
-    [this.active, this.heard] = [false, false];
+    [this.active, this.held, this.heard] = [false, false, false];
     this.#onChange();
   }
 }

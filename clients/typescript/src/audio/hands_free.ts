@@ -3,9 +3,10 @@
 import { RATE } from "./format.js";
 import { Frames } from "./frames.js";
 import type { Microphone } from "./microphone.js";
+import { NearVoice } from "./near_voice.js";
 import type { Player } from "./player.js";
 import type { Recording } from "./recording.js";
-import { Utterances } from "./utterances.js";
+import { Utterances, type UtteranceChange } from "./utterances.js";
 import { SileroVoiceDetector, type VoiceDetector } from "./voice_detector.js";
 
 const BEFORE_MS = 525; // A voice is only recognized as one after some time.
@@ -54,8 +55,14 @@ export class HandsFree {
       const frames = new Frames(detector.frameSamples);
       const frameMs = (1000 * detector.frameSamples) / RATE;
       const utterances = new Utterances({ frameMs, ...(pauseMs !== undefined && { pauseMs }) });
+      const near = new NearVoice();
       const hear = (samples: Int16Array) => {
-        for (const frame of frames.push(samples)) this.#hear(utterances, detector.isVoice(frame));
+        for (const frame of frames.push(samples)) {
+          const overAnswer = this.#options.player.playing;
+          const loud = near.push(frame, { overAnswer });
+          const voiced = detector.isVoice(frame); // It hears all frames, loud or not.
+          this.#change(utterances.push(voiced && loud, { overAnswer }));
+        }
       };
       const lost = () => {
         this.stop();
@@ -81,9 +88,8 @@ export class HandsFree {
     this.#recording = null;
   }
 
-  #hear(utterances: Utterances, voiced: boolean): void {
+  #change(change: UtteranceChange | null): void {
     if (this.#on === null) return;
-    const change = utterances.push(voiced, { overAnswer: this.#options.player.playing });
     if (change === "began") this.#begin();
     else if (change === "ended") this.#end();
   }

@@ -150,7 +150,7 @@ export class Turn implements AsyncIterable<ConversationEvent> {
   #apply(event: ConversationEvent): void {
     switch (event.name) {
       case "end_of_speech":
-        this.#input.close();
+        this.#input?.close();
         break;
       case "user_input":
         this.userInput = event.content;
