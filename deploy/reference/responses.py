@@ -23,7 +23,7 @@ _DATA = Path(".parley")
 _URL = "http://127.0.0.1:8080"
 _LONGEST_BYTES = 6_000
 _PRIVATE = re.compile("|".join(map(re.escape, (str(Path.cwd()), str(Path.home()), socket.gethostname()))))
-_TOKEN = re.compile(r"\b(?:(?:st|pat|pop)_[A-Za-z0-9]{20,}|eyJ[\w-]+\.[\w-]+\.[\w-]+)")
+_TOKEN = re.compile(r"\b(?:(?:st|parley_op)_[A-Za-z0-9]{20,}|eyJ[\w-]+\.[\w-]+\.[\w-]+)")
 _LEFT_OUT = ("/metrics", "/openapi.json", "/docs", "/static", "/dev/console/session", "/admin/api/session")
 """Paths whose responses are no examples."""
 _CURL_S = 20
@@ -35,13 +35,16 @@ async def record(url: str) -> dict[str, Any]:
         async with http.get(f"{url}/openapi.json") as response:
             document = await response.json()
         recorded = {}
+        earlier = loads(RECORDED.read_bytes())
         for path, methods in document["paths"].items():
             for method, operation in methods.items():
                 if method == "head" or path.startswith(_LEFT_OUT):
                     continue
-                value = await _response(http, url, operation)
+                name = f"{method.upper()} {path}"
+                # What can be called only once, such as a sign-up with a name, keeps its earlier response.
+                value = await _response(http, url, operation) or earlier.get(name)
                 if value is not None:
-                    recorded[f"{method.upper()} {path}"] = value
+                    recorded[name] = value
     return recorded
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.http.callers.caller import Access
+from app.http.openapi.bodies import bodies_of
 from app.http.openapi.errors import ErrorReply, error_responses
 from app.http.openapi.events import event_errors, event_list, events_described, models_of
 from app.http.openapi.groups import tag_groups, tag_of, tags
@@ -176,7 +177,7 @@ def _accepts(row: Endpoint, header: str) -> bool:
 
 
 def _request_body(row: Endpoint, schemas: Schemas) -> dict[str, Any] | None:
-    examples = {summary: {"value": value} for summary, value in row.docs.bodies.items()}
+    examples = {summary: {"value": value} for summary, value in bodies_of(row).items()}
     if (given := row.inputs.body) is None:
         return None
     media_type, description, described = _JSON, "", {}

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from app.http.openapi.bodies import bodies_of
 from app.http.openapi.clients import SAMPLES, Call
 from app.http.paths import is_server_path, template_of
 from app.http.rows.endpoint import Endpoint
@@ -96,7 +97,7 @@ def _body(row: Endpoint) -> str | None:
     """Return the first example of a body, or `{}` if a body is needed and none is documented."""
     if row.inputs.body is None:
         return None
-    if row.docs.bodies:
-        example = next(iter(row.docs.bodies.values()))
+    if bodies := bodies_of(row):
+        example = next(iter(bodies.values()))
         return example if row.inputs.body.source is Source.CHUNKED else dumps(example).decode()
     return "{}"

@@ -43,4 +43,4 @@ def test_each_recorded_response_is_one_of_its_operation(document: dict[str, Any]
 
 def test_the_recorded_responses_have_no_credentials_and_no_paths_of_a_machine() -> None:
     text = RECORDED.read_text()
-    assert not re.search(r"\b(?:st|pat|pop)_[A-Za-z0-9]{20,}|eyJ[\w-]+\.|/(?:root|home|tmp|work|Users)/", text)
+    assert not re.search(r"\b(?:st|parley_op)_[A-Za-z0-9]{20,}|eyJ[\w-]+\.|/(?:root|home|tmp|work|Users)/", text)

@@ -18,6 +18,7 @@ from app.http.errors import (
     TransferCodingUnsupported,
     status_of,
 )
+from app.http.openapi.bodies import bodies_of
 from app.http.openapi.document import openapi
 from app.http.rows.endpoint import Endpoint
 from app.http.rows.inputs import Source
@@ -250,7 +251,7 @@ def test_every_event_of_the_server_is_documented(document) -> None:
 
 
 def test_example_bodies_are_valid_requests() -> None:
-    examples = [(row, value) for row in ROUTES for value in row.docs.bodies.values()]
+    examples = [(row, value) for row in ROUTES for value in bodies_of(row).values()]
     assert examples
     for row, value in examples:
         body = row.inputs.body
