@@ -1,5 +1,7 @@
 """The example of a voice chat in the browser, from an empty folder: a page of another origin than the server."""
 
+import re
+import wave
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -7,26 +9,30 @@ from uuid import uuid4
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import expect
+from playwright.async_api import Request, expect
 from yarl import URL
 
 from tests.browser.accessibility import check_accessibility
+from tests.browser.chromium import running_chromium
 from tests.browser.conftest import Put
 from tests.browser.controlled_vendor import ControlledVendor
 from tests.browser.pictures import keep_picture
 from tests.browser.talk_page import TalkPage
-from tests.browser.test_client_audio import SECONDS, heard_something, talkative
-from tests.browser.test_spoken_answers import LONG_STORY
 from tests.clients.examples.npm_registry import npm_registry
 from tests.clients.examples.projects import Project, copied
 from tests.clients.packages import pack_typescript
 from tests.clients.typescript.conftest import built
 from tests.peers.vendor import Vendor
 from tests.running.ports import free_ports
+from tests.running.servers import Server
 
-__all__ = ["built", "talkative"]
+__all__ = ["built"]
 
 KEY = "a key of the example"
+PAUSE_S = 3
+SECONDS = re.compile(r"[0-9]\.\d seconds")
+"""What the recognizer hears: how long the audio is."""
+LONG_STORY = "\n\n".join(["The boats went out with the tide.", "Then a bell rang."] * 12)
 
 
 @pytest.fixture
@@ -48,6 +54,17 @@ async def strategy(app: str, put: Put, vendor: Vendor, controlled_vendor: Contro
     chat = {"account": "chat", "model": f"say:{LONG_STORY}"}
     await put("conversation", "example", {"chat": chat, "recognition": "ears", "speech": "voice"}, app_id=app)
     return "example"
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def talkative(microphone: Path, server: Server, tmp_path: Path) -> AsyncIterator[TalkPage]:
+    """A page with somebody at its microphone who asks again and again, and pauses for the answers."""
+    with wave.open(str(microphone)) as spoken, wave.open(str(tmp_path / "again.wav"), "wb") as again:
+        again.setparams(spoken.getparams())
+        again.writeframes(spoken.readframes(spoken.getnframes()) + bytes(2 * PAUSE_S * spoken.getframerate()))
+    async with running_chromium(tmp_path / "again.wav", again=True) as browser:
+        context = await browser.new_context(permissions=["microphone"])
+        yield TalkPage(await context.new_page(), server)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -97,3 +114,8 @@ async def test_the_example_is_held_interrupted_and_talks_without_hands(
         await page.emulate_media(color_scheme="dark")
         await keep_picture(page, "web-voice-phone-dark")
         await expect(page.locator("#fault")).to_be_empty()
+
+
+def heard_something(request: Request) -> bool:
+    """Return whether this interrupts an answer of which something was heard."""
+    return request.method == "DELETE" and int(URL(request.url).query.get("heard_ms", 0)) > 0

@@ -10,7 +10,7 @@ from tests.clients.cases import SIGN_KEY, cases, named
 from tests.clients.conftest import configure
 from tests.clients.mails import code_sent, mails
 from tests.clients.python.conftest import PROMPT
-from tests.clients.python.test_flows import go_through
+from tests.clients.python.flows import go_through
 from tests.clients.sandbox_server import module_server, testbed
 from tests.running.servers import Server
 from tests.waiting import until

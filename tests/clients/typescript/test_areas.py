@@ -7,8 +7,8 @@ from tests.clients.cases import cases, named
 from tests.clients.mails import code_sent, mails
 from tests.clients.sandbox_server import module_server, testbed
 from tests.clients.typescript.conftest import Configure
+from tests.clients.typescript.flows import go_through
 from tests.clients.typescript.program import ClientError, Program, sent
-from tests.clients.typescript.test_flows import go_through
 from tests.running.servers import SERVER_KEY, Server
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
