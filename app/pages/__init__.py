@@ -9,8 +9,8 @@ No page has a build step. `static/client/` is the TypeScript client as one modul
 `static/talk/` contains ES modules that a browser loads unchanged, with Preact and htm in
 one vendored file. `static/vendor/` holds each vendored file with its licence, version and digest. The talk page is
 a client like any other, and uses the TypeScript client: `static/client/` is one module of it, which `make clients`
-builds. `talk.js` is the conversation, `voice.js` what is recorded, and `turn.js` one turn as the page shows it, which
-reports to `static/inside/record.js` what the panel "Look inside" shows.
+builds. `talk.js` is the conversation, `voice.js` what is recorded, and `turn.js` one turn as the page shows it,
+which reports to `static/inside/record.js` what the panel "Look inside" shows.
 
 The page at `/dev/accounts` is built in the same way (`static/accounts/`). `platforms.js` lists the flows,
 `accounts.js` holds the state of the page and its calls, `exchanges.js` the requests and their `curl` lines. The

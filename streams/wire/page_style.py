@@ -155,9 +155,9 @@ input:is([type="checkbox"], [type="radio"]) { flex: none; width: 1.25rem; height
 
 BAR: Final = (
     LOGO_STYLE
-    + """.page-bar { box-sizing: border-box; position: sticky; top: 0; z-index: 2; display: flex; align-items: center;
-  gap: var(--space-4); height: var(--bar-height); padding: 0 var(--space-4); border-bottom: 1px solid var(--line);
-  background: var(--card); font-size: var(--size-m); line-height: 1.5; }
+    + """.page-bar { box-sizing: border-box; position: sticky; top: 0; z-index: 2; display: flex;
+  align-items: center; gap: var(--space-4); height: var(--bar-height); padding: 0 var(--space-4);
+  border-bottom: 1px solid var(--line); background: var(--card); font-size: var(--size-m); line-height: 1.5; }
 .page-links { display: contents; }
 .page-name { display: flex; align-items: center; gap: var(--space-2); color: var(--title); font-weight: 600;
   text-decoration: none; white-space: nowrap; }

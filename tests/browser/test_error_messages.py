@@ -4,7 +4,6 @@ import re
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from playwright.async_api import expect
 
 from streams.wire.codec import dumps
