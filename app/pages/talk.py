@@ -69,7 +69,10 @@ async def talk_part(call: Call, path: Path[PartPath]) -> web.Response:
 
 
 async def icon(call: Call) -> web.Response:
-    """Read the icon of all pages, for which browsers also ask when they show JSON."""
+    """Read the icon of all pages.
+
+    Browsers also ask for it when they show JSON.
+    """
     return await static_page("logo.svg").response(call.request, policy=_POLICY)
 
 

@@ -30,8 +30,8 @@ async def test_the_page_loads_everything_from_this_server(server: Server) -> Non
     assert policy == {
         "default-src": "'none'",
         "script-src": "'self'",
-        "style-src": "'unsafe-inline'",
-        "img-src": "data:",
+        "style-src": "'self' 'unsafe-inline'",
+        "img-src": "'self' data:",
         "connect-src": "'self'",
         "base-uri": "'none'",
         "form-action": "'none'",
