@@ -10,7 +10,7 @@ from storage.operators.audit import COMMAND
 from tests.app.callers import token
 from tests.running.servers import ADMIN_TOKEN, Server
 
-PAGES = re.compile(r"/(talk|console|docs|openapi\.json|dev/[a-z]+|)(/|$)")
+PAGES = re.compile(r"/(talk|console|docs|openapi\.json|favicon\.ico|dev/[a-z]+|)(/|$)")
 """Paths of static pages and their parts, which browsers keep and revalidate by `ETag`."""
 NO_STORE, REVALIDATED = "no-store", "no-cache"
 
