@@ -16,7 +16,7 @@ from tests.code.source_files import ROOT
 from tests.waiting import until
 
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_ENDS_S = 120
+_ENDS_S = 170
 
 
 @dataclass
