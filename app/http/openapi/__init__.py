@@ -1,1 +1,8 @@
-"""The OpenAPI document, which is generated from the route table, the models and their docstrings."""
+"""The OpenAPI document, which is generated from the route table, the models and their docstrings.
+
+`groups.py` orders it by who calls (`x-tagGroups`): an area is a section, or several if it names `sections`.
+
+Examples are data. `client_calls.json` has the calls of the clients: a compiler checks all, and those most used are
+run. `bodies.json` has the bodies of rows without their own, and `responses.json` what a development server has
+answered to the examples for curl: `python -m deploy.reference.responses` records it again, at one of `make run`.
+"""
