@@ -214,10 +214,12 @@ def test_transcripts_are_complete_streams_of_documented_events(document, row: En
         for example in examples.values():
             seen = _events(example["value"])
             assert [event.id for event in seen] == list(range(1, len(seen) + 1))
-            assert (seen[0].name, seen[-1].name) == ("start", "end")
+            assert seen[0].name == "start"
+            assert seen[-1].name in {"end", "error"}
             assert {"end", "error", "start"}.isdisjoint(event.name for event in seen[1:-1])
             check_events(document, operation, seen)
-            assert seen[-1].content["digest"] == _digest(seen)
+            if seen[-1].name == "end":
+                assert seen[-1].content["digest"] == _digest(seen)
 
 
 def _events(transcript: str) -> list[SeenEvent]:
