@@ -121,7 +121,7 @@ const STEPS = {
     }
     if (!own.converse) return;
     const options = { strategies: ["one"], languageCode: "en-US" };
-    for (const stream of [own.converse({ ...options, text: "Hello" }), own.speak("Hello", options)]) {
+    for (const stream of [own.converse({ ...options, text: "Hello" }), own.speak("Hello", options), own.resume("one")]) {
       await stream.finish().catch(onlyParley);
       await stream.interrupt?.();
     }
@@ -215,7 +215,7 @@ const ARGUMENTS = {
   upload: [new Uint8Array(4)],
   withdraw: ["one", 1, { startTime: new Date() }],
 };
-const NO_REQUESTS = ["constructor", "converse", "speak", "session", "refreshSession"];
+const NO_REQUESTS = ["constructor", "converse", "speak", "resume", "session", "refreshSession"];
 
 function methodsOf(target) {
   const found = [];
