@@ -78,8 +78,10 @@ function statusOf({ phase, voice, current }) {
 
 function hint(choices, handsFree) {
   if (!choices.hears) return "This strategy does not accept audio. Choose another one in the settings to speak.";
-  if (handsFree) return "Pause to send. Speak again to interrupt the answer.";
-  return html`<span class="keys">Hold the microphone, or Space on it, while you speak. Enter sends what you type.</span>`;
+  const usual = handsFree
+    ? "Pause to send. Speak again to interrupt the answer."
+    : "Hold the microphone, or Space on it, while you speak. Enter sends what you type.";
+  return html`<span class="usual">${usual}</span>`;
 }
 
 function Typing({ text, placeholder, onText, onSend }) {
