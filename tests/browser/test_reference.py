@@ -175,10 +175,20 @@ async def test_on_a_phone_the_contents_open_over_the_page(opened: Open) -> None:
     )
 
 
-async def test_requests_are_sent_with_a_session_after_one_click(opened: Open, server: Server) -> None:
-    page = await opened(f"#{USER}")
+@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
+async def test_requests_are_sent_with_a_session_after_one_click(
+    opened: Open, server: Server, screen: dict[str, Any]
+) -> None:
+    page = await opened(f"#{USER}", **screen)
+    await expect(page.get_by_text("Parley", exact=True).first).to_be_visible()
     await page.get_by_role("button", name="Use a session").click()
-    await expect(page.locator(".tools").get_by_role("status")).to_contain_text("as the new user")
+    notice = page.locator(".tools").get_by_role("status")
+    await expect(notice).to_contain_text("as the new user")
+    assert await notice.evaluate("(all) => all.scrollWidth - all.clientWidth") <= 0
+    box = await notice.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= screen["viewport"]["width"]
+    await keep_picture(page, f"docs-session-{screen['viewport']['width']}")
     await section(page, USER).get_by_role("button", name="Test Request").click()
     async with page.expect_response(f"{server.url}/bp/user/me") as sent:
         await page.get_by_role("button", name="Send").first.click()
