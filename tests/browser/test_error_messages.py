@@ -7,12 +7,15 @@ from typing import Any
 from playwright.async_api import expect
 
 from streams.wire.codec import dumps
+from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import Visit
 from tests.browser.page_faults import PageFaults
+from tests.browser.pictures import keep_picture
 from tests.browser.talk_page import TalkPage
 from tests.browser.unreliable_proxy import proxy_to
 from tests.running.another_server import another_server
 
+HINT_MS = 6_000
 # Chromium writes this to the console.
 ANSWERED = "the server responded with a status of {}"
 
@@ -210,3 +213,15 @@ async def test_an_answer_altered_in_transit_is_detected(visit: Visit, server, fi
         await talk.say("Tell me a story")
         assert await talk.answered() == ["By noon every bolt was back."]
         await talk.check_digest("✗ The answer was altered on its way")
+
+
+async def test_a_click_instead_of_a_hold_is_answered_by_a_hint_that_goes(talk: TalkPage) -> None:
+    await talk.page.clock.install()
+    await talk.open()
+    await talk.hold.click()
+    await expect(talk.alert).to_contain_text("Hold the button")
+    await expect(talk.alert).to_have_class("alert hint")
+    await check_accessibility(talk.page)
+    await keep_picture(talk.page, "talk-hint")
+    await talk.page.clock.fast_forward(HINT_MS)
+    await expect(talk.alert).to_have_count(0)
