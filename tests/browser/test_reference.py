@@ -24,6 +24,8 @@ _BROKEN_CODES = """() => [...document.querySelectorAll("#reference code, #conten
     .filter((name) => /^[\\w.:/-]+$/.test(name))"""
 """Returns the names in prose, lists and tables that are broken over lines."""
 
+PLACEHOLDER_COLORS = "(all) => all.map((field) => getComputedStyle(field, '::placeholder').color)"
+
 Open = Callable[..., Awaitable[Page]]
 
 
@@ -189,9 +191,23 @@ async def test_requests_are_sent_with_a_session_after_one_click(
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= screen["viewport"]["width"]
     await keep_picture(page, f"docs-session-{screen['viewport']['width']}")
+    if screen is PHONE:  # The viewer's form for requests has no layout for phones.
+        await expect(page.get_by_role("button", name="Test Request")).to_have_count(0)
+        return
     await section(page, USER).get_by_role("button", name="Test Request").click()
     async with page.expect_response(f"{server.url}/bp/user/me") as sent:
         await page.get_by_role("button", name="Send").first.click()
     response = await sent.value
     assert response.status == 200
     assert (await response.json())["user"]["is_new_user"] is False
+
+
+async def test_a_request_without_a_session_shows_no_token(opened: Open) -> None:
+    page = await opened(f"#{USER}")
+    await section(page, USER).get_by_role("button", name="Test Request").click()
+    await expect(page.get_by_role("button", name="Send").first).to_be_visible()
+    fields = page.locator("[placeholder^=QUxM]")
+    await expect(fields.first).to_be_visible()
+    assert set(await fields.evaluate_all(PLACEHOLDER_COLORS)) == {"rgba(0, 0, 0, 0)"}
+    await expect(page.locator(".ascii-art")).to_be_hidden()
+    await keep_picture(page, "docs-test")
