@@ -45,8 +45,12 @@ const MESSAGES = [
   [/language(_code)? \S+ is not one of/, "The strategy does not support this language.", "Choose another language or another strategy."],
 ];
 
+// A session that ended while its answer arrived. The next request logs in again.
+const ENDED_SESSION = "account.invalid_session";
+const ENDED = ["Your session was ended in the middle of this answer.", "Send it again."];
+
 const TYPES = {
-  "account.invalid_session": ["Your session has expired, and logging in again failed.", "Reload the page."],
+  [ENDED_SESSION]: ["Your session has expired, and logging in again failed.", "Reload the page."],
   "account.deactivate_pending_user": ["This account is scheduled for deactivation.", "Clear this site's data to start as a new user."],
   auth_failed: [
     "This app requires signed requests, which a page cannot create.",
@@ -82,16 +86,19 @@ export function userMessage(fault) {
   const type = fault.errorType ?? "internal";
   const message = fault.message ?? "";
   const texts = MESSAGES.find(([pattern]) => pattern.test(message))?.slice(1) ?? TYPES[type] ?? UNKNOWN;
-  const [text, advice] = texts;
+  const [text, advice] = endedSession(fault) ? ENDED : texts;
   return described([text, fault.retryAfter ? withDelay(advice, fault.retryAfter) : advice], message);
 }
 
 /** Return whether a retry of the same request may succeed. */
 export function retryMayHelp(fault) {
   if (!(fault instanceof ParleyError)) return false;
+  if (endedSession(fault)) return true;
   if (fault.status !== null) return fault.status >= 500 || WAITED_FOR.has(fault.status);
   return fault.extra.retryable !== false;
 }
+
+const endedSession = ({ errorType, status }) => errorType === ENDED_SESSION && status === null;
 
 const described = ([text, advice], detail = "") => ({ text, advice, detail });
 

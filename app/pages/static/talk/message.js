@@ -47,6 +47,6 @@ function Latency({ turn, onInside }) {
   const waited = turn.latencyMs === null ? "" : duration(turn.latencyMs);
   const label = waited ? `Answered after ${waited}. Look inside this answer` : "Look inside this answer";
   return html`<button type="button" class="quiet latency" aria-label=${label} title=${label} onClick=${onInside}>
-    <${Icon} name="timer" />${waited}
+    <${Icon} name="timer" />${waited || "Look inside"}
   </button>`;
 }
