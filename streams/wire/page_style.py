@@ -128,6 +128,7 @@ input:read-only { border-color: var(--line); background: var(--page); color: var
 :is(input, select, textarea)[aria-invalid] { border-color: var(--alert); }
 input:is([type="checkbox"], [type="radio"]) { flex: none; width: 1.25rem; height: 1.25rem; margin: 0;
   accent-color: var(--accent); }
+::placeholder { color: var(--quiet); opacity: 1; }
 :focus-visible { outline: 2px solid var(--title); outline-offset: 2px; }
 .unseen { position: absolute; width: 1px; height: 1px; margin: 0; overflow: hidden; clip-path: inset(50%);
   white-space: nowrap; }
@@ -188,7 +189,10 @@ BAR: Final = (
   .page-bar nav a { display: flex; align-items: center; min-height: 2.75rem; padding: 0 var(--space-3);
     font-size: var(--size-m); }
 }
-@media (max-width: 40rem) { .page-bar { padding: 0 var(--space-2) 0 var(--space-3); } }
+@media (max-width: 40rem) {
+  .page-bar { padding: 0 var(--space-2) 0 var(--space-3); }
+  .page-tools > a { padding-inline-end: var(--space-2); }
+}
 """
 )
 """Rules for the logo, and for the bar at the top of a page (`app/page_bar.py`)."""

@@ -25,6 +25,11 @@ class ControlledVendor:
     """Set when the client disconnects before the end of the answer."""
     assessment: dict[str, Any] = field(default_factory=dict)
     """The fields `text` and `raw_data` of the next assessments."""
+    hears: asyncio.Event = field(default_factory=asyncio.Event)
+    """While it is not set, no audio is transcribed."""
+
+    def __post_init__(self) -> None:
+        self.hears.set()
 
     def send(self, *words: str) -> None:
         for word in words:
@@ -46,6 +51,7 @@ class ControlledVendor:
         return response
 
     async def transcribe(self, request: web.Request) -> web.Response:
+        await self.hears.wait()
         form = await request.post()
         wav = form["file"].file.read()
         transcript = f"{duration_s(wav, WAV):.1f} seconds"

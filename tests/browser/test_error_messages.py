@@ -7,12 +7,16 @@ from typing import Any
 from playwright.async_api import expect
 
 from streams.wire.codec import dumps
+from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import Visit
+from tests.browser.controlled_vendor import ControlledVendor
 from tests.browser.page_faults import PageFaults
+from tests.browser.pictures import keep_picture
 from tests.browser.talk_page import TalkPage
 from tests.browser.unreliable_proxy import proxy_to
 from tests.running.another_server import another_server
 
+HINT_MS = 6_000
 # Chromium writes this to the console.
 ANSWERED = "the server responded with a status of {}"
 
@@ -210,3 +214,35 @@ async def test_an_answer_altered_in_transit_is_detected(visit: Visit, server, fi
         await talk.say("Tell me a story")
         assert await talk.answered() == ["By noon every bolt was back."]
         await talk.check_digest("✗ The answer was altered on its way")
+
+
+async def test_a_click_instead_of_a_hold_is_answered_by_a_hint_that_goes(talk: TalkPage) -> None:
+    await talk.page.clock.install()
+    await talk.open()
+    await talk.hold.click()
+    await expect(talk.alert).to_contain_text("Hold the button")
+    await expect(talk.alert).to_have_class("alert hint")
+    await check_accessibility(talk.page)
+    await keep_picture(talk.page, "talk-hint")
+    await talk.page.clock.fast_forward(HINT_MS)
+    await expect(talk.alert).to_have_count(0)
+
+
+async def test_an_answer_whose_session_was_ended_can_be_sent_again(
+    talk: TalkPage, controlled_vendor: ControlledVendor, controlled_strategy: str, page_faults: PageFaults
+) -> None:
+    await talk.open(controlled_strategy)
+    await talk.say("Tell me a story")
+    controlled_vendor.send("Once upon ")
+    await expect(talk.answer).to_contain_text("Once upon")
+    headers = {"X-Service-Session-Token": talk.token}
+    async with talk.server.http.post(f"{talk.server.url}/bp/user/logout", headers=headers) as response:
+        assert response.status == 200
+    await expect(talk.alert).to_contain_text("Your session was ended in the middle of this answer. Send it again.")
+    page_faults.expected.append(ANSWERED.format(400))
+    controlled_vendor.send("The end.")
+    controlled_vendor.finish()
+    await talk.button("Try again").click()
+    await expect(talk.alert).to_have_count(0)
+    await expect(talk.answer).to_have_attribute("data-state", "complete")
+    await expect(talk.answer).to_contain_text("The end.")

@@ -40,6 +40,10 @@ HTMLMediaElement.prototype.play = async function () {
 """Notes the sizes of the sounds that the page plays, which then do not end."""
 
 
+LOUD = "(button) => Number(button.style.getPropertyValue('--level')) > 0.1"
+"""Whether the button shows that somebody speaks."""
+
+
 def graded(score: float, **fields: Any) -> dict[str, Any]:
     return {"PronunciationAssessment": {"AccuracyScore": score, **fields}}
 
@@ -88,6 +92,10 @@ async def weak_strategy(put: Put, controlled_vendor: ControlledVendor) -> str:
     return "a-weak"
 
 
+def middle(box: dict[str, float]) -> float:
+    return box["x"] + box["width"] / 2
+
+
 def tiles(talk: TalkPage) -> Locator:
     return talk.page.get_by_role("list", name="Words").get_by_role("listitem")
 
@@ -96,6 +104,7 @@ async def read_aloud(talk: TalkPage, text: str) -> None:
     await talk.page.get_by_role("textbox", name="Text to read").fill(text)
     await talk.press(talk.record)
     await expect(talk.record).to_have_attribute("aria-pressed", "true")
+    await talk.page.wait_for_function(LOUD, arg=await talk.record.element_handle())
     await talk.speech_ended()
     await talk.page.mouse.up()
 
@@ -130,6 +139,11 @@ async def test_a_weak_sound_is_shown_with_what_was_heard_and_how_to_make_it(
     await talk.open()
     await talk.tab("Pronunciation").click()
     await keep_picture(talk.page, f"pronunciation-empty-{screen}")
+    listen, hold, following = [
+        await button.bounding_box() for button in (talk.button("Listen"), talk.record, talk.button("Next sentence"))
+    ]
+    assert abs(middle(hold) - SCREENS[screen]["viewport"]["width"] / 2) <= 1
+    assert abs(middle(listen) + middle(following) - 2 * middle(hold)) <= 1
     await read_aloud(talk, "I think so")
     await expect(talk.page.get_by_role("img", name="Overall 58 of 100, again")).to_be_visible()
     await expect(talk.page.get_by_text("To practise: think, so.")).to_be_visible()
@@ -161,17 +175,19 @@ async def test_the_sentence_and_the_recording_can_be_compared_by_ear(talk: TalkP
     await talk.open()
     await talk.tab("Pronunciation").click()
     await read_aloud(talk, "I think so")
+    assessment = talk.page.get_by_role("region", name="Assessment")
     for number, name in enumerate(("Listen", "Your recording", "Listen to the word", "Your word"), 1):
-        await talk.button(name).click()
-        await expect(talk.button(name)).to_have_attribute("aria-pressed", "true")
+        button = assessment.get_by_role("button", name=name, exact=True)
+        await button.click()
+        await expect(button).to_have_attribute("aria-pressed", "true")
         await talk.page.wait_for_function("(count) => window.played.length === count", arg=number)
     played = await talk.page.evaluate("() => window.played")
     assert 12_800 < played[-1] < 20_000 < played[1]  # The word is 0.4 s long, and the recording much longer.
     await talk.button("Your word").click()
     await expect(talk.button("Your word")).to_have_attribute("aria-pressed", "false")
     before = await talk.page.get_by_role("textbox", name="Text to read").input_value()
-    await talk.button("Next sentence").click()
-    await expect(talk.page.get_by_role("region", name="Assessment")).to_have_count(0)
+    await assessment.get_by_role("button", name="Next sentence").click()
+    await expect(assessment).to_have_count(0)
     assert await talk.page.get_by_role("textbox", name="Text to read").input_value() != before
 
 

@@ -24,6 +24,8 @@ _BROKEN_CODES = """() => [...document.querySelectorAll("#reference code, #conten
     .filter((name) => /^[\\w.:/-]+$/.test(name))"""
 """Returns the names in prose, lists and tables that are broken over lines."""
 
+PLACEHOLDER_COLORS = "(all) => all.map((field) => getComputedStyle(field, '::placeholder').color)"
+
 Open = Callable[..., Awaitable[Page]]
 
 
@@ -175,13 +177,37 @@ async def test_on_a_phone_the_contents_open_over_the_page(opened: Open) -> None:
     )
 
 
-async def test_requests_are_sent_with_a_session_after_one_click(opened: Open, server: Server) -> None:
-    page = await opened(f"#{USER}")
+@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
+async def test_requests_are_sent_with_a_session_after_one_click(
+    opened: Open, server: Server, screen: dict[str, Any]
+) -> None:
+    page = await opened(f"#{USER}", **screen)
+    await expect(page.get_by_text("Parley", exact=True).first).to_be_visible()
     await page.get_by_role("button", name="Use a session").click()
-    await expect(page.locator(".tools").get_by_role("status")).to_contain_text("as the new user")
+    notice = page.locator(".tools").get_by_role("status")
+    await expect(notice).to_contain_text("as the new user")
+    assert await notice.evaluate("(all) => all.scrollWidth - all.clientWidth") <= 0
+    box = await notice.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= screen["viewport"]["width"]
+    await keep_picture(page, f"docs-session-{screen['viewport']['width']}")
+    if screen is PHONE:  # The viewer's form for requests has no layout for phones.
+        await expect(page.get_by_role("button", name="Test Request")).to_have_count(0)
+        return
     await section(page, USER).get_by_role("button", name="Test Request").click()
     async with page.expect_response(f"{server.url}/bp/user/me") as sent:
         await page.get_by_role("button", name="Send").first.click()
     response = await sent.value
     assert response.status == 200
     assert (await response.json())["user"]["is_new_user"] is False
+
+
+async def test_a_request_without_a_session_shows_no_token(opened: Open) -> None:
+    page = await opened(f"#{USER}")
+    await section(page, USER).get_by_role("button", name="Test Request").click()
+    await expect(page.get_by_role("button", name="Send").first).to_be_visible()
+    fields = page.locator("[placeholder^=QUxM]")
+    await expect(fields.first).to_be_visible()
+    assert set(await fields.evaluate_all(PLACEHOLDER_COLORS)) == {"rgba(0, 0, 0, 0)"}
+    await expect(page.locator(".ascii-art")).to_be_hidden()
+    await keep_picture(page, "docs-test")

@@ -40,6 +40,24 @@ SPANS = """async (given) => {
 """Returns the spans of a spoken turn whose event `end` is given, and the axis."""
 
 
+RUNNING_VOICE = """async () => {
+    const { spansOf } = await import("/static/inside/spans.js");
+    const { TurnRecord } = await import("/static/inside/record.js");
+    const record = new TurnRecord({ method: "POST", url: "/" });
+    record.connected("a", 0);
+    const at = (at_ms, name, content) => record.received({ id: at_ms, name, content });
+    at(1, "start", {});
+    for (const [ms, text] of [[100, "A bell "], [300, "rang. "], [320, "Then"]]) {
+        at(ms, "assistant_output_chunk", { index: 0, text });
+    }
+    at(340, "assistant_output_audio_chunk", { index: 0, audio: "" });
+    record.events.forEach((event) => { event.at_ms = event.id; });
+    const { title, from, to } = spansOf(record).find(({ kind }) => kind === "voice");
+    return { title, from, to };
+}"""
+"""Returns the span of the voice in an answer that still runs."""
+
+
 def spans(talk: TalkPage) -> Locator:
     return talk.details.get_by_role("figure", name="Timeline").get_by_role("listitem")
 
@@ -127,7 +145,8 @@ async def test_the_stages_and_the_usage_are_those_of_the_server(visit: Visit, pu
     talk = await visit(**SCREENS[screen])
     await talk.open("a-priced")
     details = await talk.open_details()
-    await expect(details).to_contain_text("See what happens in a turn")
+    await expect(details.get_by_role("heading", name="An example")).to_be_visible()
+    await expect(details).not_to_contain_text("failed")
     await keep_picture(talk.page, f"inside-empty-{screen}")
     await check_accessibility(talk.page)
     await talk.close_details()
@@ -142,7 +161,7 @@ async def test_the_stages_and_the_usage_are_those_of_the_server(visit: Visit, pu
         shown = await times.locator("div", has_text=title).locator("dd").inner_text()
         assert shown == (f"{latency[stage]} ms" if latency[stage] < 1_000 else f"{latency[stage] / 1_000:.2f} s")
     titles = [(await span.inner_text()).split("\n")[0] for span in await spans(talk).all()]
-    assert titles == ["Request", "First word", "Answer", "First sound", "Audio"]
+    assert titles == ["Request", "Model", "Answer", "Voice", "Audio"]
     usage = details.locator("dl", has_text="Language model")
     await expect(usage).to_contain_text(f"{used['output_token']} tokens")
     await expect(usage).to_contain_text(f"{end['digest']['chars']} characters")
@@ -199,7 +218,7 @@ async def test_speech_that_no_strategy_recognized_is_followed_by_the_failed_atte
     await talk.open("deaf")
     await talk.say_aloud()
     await talk.answered("failed")
-    await expect(spans(talk)).to_have_text([re.compile("^Your speech"), re.compile("^Recognition.*deaf failed")])
+    await expect(spans(talk)).to_have_text([re.compile("^Upload"), re.compile("^Recognition.*deaf failed")])
     await expect(talk.details).to_contain_text("The vendor does not know this model or address.")
 
 
@@ -217,16 +236,21 @@ async def test_failed_attempts_follow_each_other_unless_they_overlapped(talk: Ta
     end = {"latency_ms": latency, "attempts": failed, "strategy": "c", "digest": {"chars": 1}}
     shown, axis = await talk.page.evaluate(SPANS, end)
     assert shown[:5] == [
-        ["Your speech", 0, 8_000],
+        ["Upload", 0, 8_000],
         ["Recognition", 8_000, 8_400],
         ["Model", 8_400, 8_600],
         ["Model", 8_600, 8_700],
-        ["First word", 8_700, 9_000],
+        ["Model", 8_700, 9_000],
     ]
     assert axis["from"] > 7_000  # The rest would be too small to see beside all of the speech.
     failed[1]["elapsed_ms"] = 550  # Attempts that are hedged run at once.
     shown, _ = await talk.page.evaluate(SPANS, end)
     assert shown[2:4] == [["Model", 8_400, 8_600], ["Model", 8_400, 8_950]]
+
+
+async def test_the_wait_for_the_voice_begins_with_the_first_sentence_while_the_answer_runs(talk: TalkPage) -> None:
+    await talk.open()
+    assert await talk.page.evaluate(RUNNING_VOICE) == {"title": "Voice", "from": 300, "to": 340}
 
 
 async def test_earlier_turns_can_be_chosen(talk: TalkPage) -> None:
@@ -300,7 +324,7 @@ async def test_the_code_of_a_spoken_turn_sends_a_recording(
     await talk.say_aloud()
     await talk.answered()
     await talk.open_details()
-    await expect(spans(talk).first).to_contain_text("Your speech")
+    await expect(spans(talk).first).to_contain_text("Upload")
     shutil.copy(microphone, tmp_path / "recording.wav")
     line = await code(talk, "curl")
     printed = await output("sh", "-c", f"cd {tmp_path}; {line}", SESSION=talk.token)

@@ -1,10 +1,17 @@
 """The transcript: nothing moves while an answer grows, and the reader decides what is in sight."""
 
+from typing import Any
+
+import pytest
 from playwright.async_api import Locator, expect
 
+from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import Visit
+from tests.browser.page_faults import PageFaults
+from tests.browser.pictures import keep_picture
 from tests.browser.talk_page import TalkPage
 
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
 _TOPS = (
     "() => [...document.querySelectorAll('article')].map((each) => Math.round(each.getBoundingClientRect().top))"
 )
@@ -30,6 +37,49 @@ async def test_nothing_moves_while_an_answer_grows(
     await talk.answered()
     assert await talk.page.evaluate(_TOPS) == before
     assert (await talk.answer.bounding_box())["height"] == height
+
+
+async def test_speech_that_was_interrupted_before_its_recognition_is_named(
+    talk: TalkPage, controlled_vendor, controlled_strategy: str, page_faults: PageFaults
+) -> None:
+    page_faults.expected.append("status of 404")  # Nothing of the turn was stored.
+    controlled_vendor.hears.clear()
+    await talk.open(controlled_strategy)
+    await talk.say_aloud()
+    await talk.interrupt()
+    await talk.answered("interrupted")
+    await expect(talk.user_message).to_have_text("Not recognized.")
+    await expect(talk.details).to_contain_text("Not recognized")
+    await expect(talk.details).not_to_contain_text("Integrity verified")
+    await check_accessibility(talk.page)
+    await keep_picture(talk.page, "talk-not-recognized")
+    controlled_vendor.hears.set()
+
+
+@pytest.mark.parametrize("width", [1_280, 390])
+async def test_the_tabs_stay_where_they_are(visit: Visit, width: int) -> None:
+    talk = await visit(viewport={"width": width, "height": 800})
+    await talk.open()
+    before = await talk.tab("Pronunciation").bounding_box()
+    await talk.tab("Pronunciation").dblclick()
+    await expect(talk.button("Settings")).to_be_hidden()
+    assert await talk.tab("Pronunciation").bounding_box() == before
+    await expect(talk.record).to_be_visible()
+
+
+async def test_on_a_phone_hands_free_adds_no_line_below_the_message(visit: Visit) -> None:
+    talk = await visit(**PHONE)
+    await talk.open("scripted-text")
+    before = await talk.hold.bounding_box()
+    await talk.button("Hands-free").click()
+    await expect(talk.status).to_contain_text("Speak at any time")
+    assert await talk.hold.bounding_box() == before
+    centers = [
+        box["y"] + box["height"] / 2
+        for box in (await talk.status.bounding_box(), await talk.message.bounding_box())
+    ]
+    assert centers[0] == centers[1]
+    await keep_picture(talk.page, "talk-hands-free-phone")
 
 
 async def test_a_reader_of_earlier_messages_is_not_disturbed(

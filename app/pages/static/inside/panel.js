@@ -42,6 +42,7 @@ export function Inside({ records, chosen, onChoose, onClose, app, consoleUrl = n
 }
 
 const Nothing = () => html`<div class="inside-content">
+  <h3>An example</h3>
   <div class="inside-example"><${Waterfall} spans=${EXAMPLE} /></div>
   <p class="inside-empty">
     <strong>See what happens in a turn.</strong> Say or type something: the time of each stage, the calls to vendors, all
@@ -90,10 +91,10 @@ function View({ record, tab, onTab, app, consoleUrl }) {
 
 function Overview({ record, app, consoleUrl }) {
   const inConsole = (...parts) => consoleUrl && `${consoleUrl}#/${parts.map(encodeURIComponent).join("/")}`;
-  const { end, fault, request, running } = record;
+  const { end, fault, running } = record;
   const overhead = end?.latency_ms?.overhead;
   return html`
-    <p class="inside-said">${request.method === "GET" && !record.said ? "A resumed answer" : record.said || "…"}</p>
+    <p class="inside-said">${titleOf(record)}</p>
     <dl class="times" aria-label="Times">
       ${waitsOf(record).map(
         ({ title, ms }) => html`<div key=${title}>
@@ -102,7 +103,7 @@ function Overview({ record, app, consoleUrl }) {
         </div>`,
       )}
     </dl>
-    ${record.isSpoken && html`<p class="muted">First word and first sound are counted from the end of the recording.</p>`}
+    ${record.isSpoken && html`<p class="muted">First word and first sound are counted from the end of the upload.</p>`}
     ${fault && fault.extra?.attempts === undefined && html`<${Reason} failure=${fault} />`}
     <section>
       <h3>Timeline</h3>
@@ -115,13 +116,20 @@ function Overview({ record, app, consoleUrl }) {
   `;
 }
 
-function Stream({ record: { streamId, digest, resumed } }) {
+function titleOf({ said, request, running }) {
+  if (said) return said;
+  if (request.method === "GET") return "A resumed answer";
+  return running ? "…" : "Not recognized";
+}
+
+function Stream({ record: { streamId, digest, resumed, end } }) {
   if (streamId === null) return null;
+  const compared = digest && end.digest.chars > 0; // There is nothing to verify in an answer without text.
   return html`<section>
     <h3>Stream</h3>
     <p class="facts">
       <code title=${streamId}>${streamId.slice(0, SHOWN_ID)}…</code>
-      ${digest && html`<strong class=${`digest-${digest}`}>${DIGESTS[digest]}</strong>`}
+      ${compared && html`<strong class=${`digest-${digest}`}>${DIGESTS[digest]}</strong>`}
       ${resumed.length > 0 && html`<span>Resumed ${resumed.length === 1 ? "once" : `${resumed.length} times`}, after event ${resumed.join(", ")}</span>`}
     </p>
   </section>`;

@@ -5,6 +5,8 @@
 // each other, so they are placed from its beginning on.
 
 const CHUNK = "assistant_output_chunk";
+const SEGMENT = "assistant_output_content_segment";
+const SENTENCE_END = /[.!?]\s|[。！？\n]/;
 const AUDIO = "assistant_output_audio_chunk";
 const STAGES = { stt: "Recognition", llm: "Model", tts: "Voice" };
 const RECORDING_SHARE = 0.25; // of the axis, if the user spoke for much longer than the rest took
@@ -18,6 +20,7 @@ export function marksOf(record) {
     stt: record.isSpoken ? at("user_input") : undefined,
     first_token: at(CHUNK),
     first_text: at(CHUNK),
+    first_sentence: sentenceAt(record),
     first_audio: at(AUDIO),
     total: record.ended_ms ?? undefined,
     ...record.end?.latency_ms,
@@ -64,9 +67,9 @@ function inputSpans(record, marks) {
   const failed_ms = sumOf(failuresIn(record, "stt"));
   const input = marks.input ?? Math.max(0, (marks.stt ?? record.elapsed_ms) - failed_ms);
   const note = marks.stt === undefined && record.running ? "until it is recognized" : "";
-  const spans = [{ kind: "recording", title: "Your speech", from: 0, to: input, note }];
+  const spans = [{ kind: "recording", title: "Upload", from: 0, to: input, note }];
   spans.push(...failures(record, "stt", input, marks.stt));
-  if (marks.stt !== undefined) spans.push({ kind: "stt", title: "Recognition", from: endOf(spans), to: marks.stt });
+  if (marks.stt !== undefined) spans.push({ kind: "stt", title: STAGES.stt, from: endOf(spans), to: marks.stt });
   return spans;
 }
 
@@ -76,12 +79,12 @@ function answerSpans(record, marks) {
   const spans = failures(record, "llm", from, record.first("assistant_output_restart") ? undefined : marks.first_token);
   const began = endOf(spans, from);
   if (marks.first_token === undefined) {
-    return record.running ? [...spans, { kind: "waiting", title: "First word", from: began, to: record.elapsed_ms, note: "waiting" }] : spans;
+    return record.running ? [...spans, { kind: "waiting", title: STAGES.llm, from: began, to: record.elapsed_ms, note: "waiting" }] : spans;
   }
   const last = record.last(CHUNK)?.at_ms ?? marks.first_token;
   return [
     ...spans,
-    { kind: "model", title: "First word", from: Math.min(began, marks.first_token), to: marks.first_token },
+    { kind: "model", title: STAGES.llm, from: Math.min(began, marks.first_token), to: marks.first_token },
     { kind: "answer", title: "Answer", from: marks.first_token, to: last },
   ];
 }
@@ -94,7 +97,7 @@ function voiceSpans(record, marks) {
   const began = Math.min(endOf(spans, from), marks.first_audio);
   return [
     ...spans,
-    { kind: "voice", title: "First sound", from: began, to: marks.first_audio },
+    { kind: "voice", title: STAGES.tts, from: began, to: marks.first_audio },
     { kind: "audio", title: "Audio", from: marks.first_audio, to: record.last(AUDIO)?.at_ms ?? marks.first_audio },
   ];
 }
@@ -109,6 +112,18 @@ function failures(record, stage, from, to) {
     if (!overlap) began = span.to;
     return span;
   });
+}
+
+/** When the text had its first sentence, whose end the voice waits for. */
+function sentenceAt({ events }) {
+  let text = "";
+  for (const { name, content, at_ms } of events) {
+    if (name === SEGMENT) return at_ms;
+    if (name !== CHUNK) continue;
+    text += content.text;
+    if (SENTENCE_END.test(text)) return at_ms;
+  }
+  return undefined;
 }
 
 const failuresIn = (record, stage) => record.failures.filter((failure) => failure.stage === stage);

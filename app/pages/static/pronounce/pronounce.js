@@ -13,7 +13,7 @@ import { nextSentence, SENTENCES } from "./sentences.js";
 const PHASES = {
   ready: "Hold the microphone and read the sentence aloud.",
   opening: "Opening the microphone",
-  listening: "Listening: release when you have read it",
+  listening: "Listening… release when you have read it",
   grading: "Assessing",
 };
 
@@ -56,7 +56,7 @@ export function Pronounce({ client, offers, microphone }) {
           <textarea class="sentence" rows="2" maxlength="1000" lang=${language} value=${text} onInput=${(event) => change(event.currentTarget.value)} />
         </label>
         <div class="pronounce-row">
-          <span>${voice && html`<${Play} name="Hear it" at="first" playback=${playback} soundOf=${() => voice(text)} />`}</span>
+          <span>${voice && html`<${Play} name="Listen" at="first" playback=${playback} soundOf=${() => voice(text)} />`}</span>
           <${HoldButton}
             icon=${html`<${Icon} name="microphone" />`}
             label="Hold to record"
@@ -67,7 +67,7 @@ export function Pronounce({ client, offers, microphone }) {
             onStart=${begin}
             onStop=${() => assessment.finish(options)}
           />
-          <span>${english && html`<button type="button" class="quiet" onClick=${() => change(nextSentence(text))}>Another one</button>`}</span>
+          <span>${english && html`<button type="button" class="quiet" onClick=${() => change(nextSentence(text))}>Next sentence</button>`}</span>
         </div>
         <p class="pronounce-phase" id="pronounce-phase" aria-live="polite" aria-busy=${phase === "grading" ? "true" : "false"}>${PHASES[phase]}</p>
       </div>

@@ -30,6 +30,8 @@ const viewer = Scalar.createApiReference("#reference", {
   // Each operation has examples in the languages of the clients, which were run.
   hiddenClients: true,
   hideModels: true,
+  // Its parts lie over each other on a phone.
+  hideTestRequestButton: matchMedia("(max-width: 40rem)").matches,
   orderSchemaPropertiesBy: "preserve",
   documentDownloadType: "direct",
   // The anchors of the contents are those of the viewer.

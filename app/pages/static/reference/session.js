@@ -3,6 +3,9 @@
 const button = document.querySelector(".tools .session");
 const status = document.querySelector(".tools [role=status]");
 
+const SHOWN_MS = 8_000;
+let hiding;
+
 document.addEventListener("viewer", ({ detail: viewer }) => {
   button.hidden = false;
   button.addEventListener("click", () => useSession(viewer));
@@ -13,13 +16,20 @@ async function useSession(viewer) {
   try {
     const user = await newUser();
     viewer.updateConfiguration({ ...viewer.getConfiguration(), authentication: withSession(user.session.session_token) });
-    status.textContent = `Requests are sent as the new user ${user.uid}.`;
-    button.textContent = "Use another session";
+    say(`Requests are sent as the new user ${user.uid}.`);
+    button.firstElementChild.textContent = "Use another session";
   } catch (error) {
-    status.textContent = `No session: ${error.message}`;
+    say(`No session: ${error.message}`);
   } finally {
     button.disabled = false;
   }
+}
+
+/** Show a message below the button for a while. */
+function say(message) {
+  status.textContent = message;
+  clearTimeout(hiding);
+  hiding = setTimeout(() => (status.textContent = ""), SHOWN_MS);
 }
 
 async function newUser() {

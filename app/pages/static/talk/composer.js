@@ -11,8 +11,8 @@ const HAS_KEYS = matchMedia("(hover: hover)"); // On a phone, the focus would op
 const STATUS = {
   idle: "Ready",
   opening: "Opening the microphone",
-  thinking: "Thinking",
-  speaking: "Speaking",
+  thinking: "Thinking…",
+  speaking: "Speaking…",
   blocked: "Touch the page or press a key to hear the answer",
   lost: "Reconnecting",
 };
@@ -72,14 +72,16 @@ export function Composer({ talk, player, choices, onHandsFree }) {
 function statusOf({ phase, voice, current }) {
   if (phase === "listening") return voice.held ? "Listening… release to send" : "Listening… pause to send";
   if (phase === "idle" && voice.handsFree) return "Speak at any time";
-  if (phase === "thinking" && current?.answer.paragraphs.length) return "Answering";
+  if (phase === "thinking" && current?.answer.paragraphs.length) return "Answering…";
   return STATUS[phase];
 }
 
 function hint(choices, handsFree) {
   if (!choices.hears) return "This strategy does not accept audio. Choose another one in the settings to speak.";
-  if (handsFree) return "Pause to send. Speak again to interrupt the answer.";
-  return html`<span class="keys">Hold the microphone, or Space on it, while you speak. Enter sends what you type.</span>`;
+  const usual = handsFree
+    ? "Pause to send. Speak again to interrupt the answer."
+    : "Hold the microphone, or Space on it, while you speak. Enter sends what you type.";
+  return html`<span class="usual">${usual}</span>`;
 }
 
 function Typing({ text, placeholder, onText, onSend }) {

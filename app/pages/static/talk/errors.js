@@ -1,7 +1,11 @@
 // Error messages for users: what happened, and what to do.
 
-import { html, useLayoutEffect, useRef } from "../vendor/preact.js";
+import { html, useEffect, useLayoutEffect, useRef } from "../vendor/preact.js";
 import { ConnectionLost, MicrophoneFault, ParleyError } from "../client/parley-client.js";
+import { IconButton } from "./icons.js";
+
+const HINTS = new Set(["short", "early"]); // faults that only say how the button is used
+const HINT_MS = 5_000;
 
 const MICROPHONE = {
   insecure: ["This browser allows the microphone only on secure pages.", "Open the page with https, or on localhost."],
@@ -41,8 +45,12 @@ const MESSAGES = [
   [/language(_code)? \S+ is not one of/, "The strategy does not support this language.", "Choose another language or another strategy."],
 ];
 
+// A session that ended while its answer arrived. The next request logs in again.
+const ENDED_SESSION = "account.invalid_session";
+const ENDED = ["Your session was ended in the middle of this answer.", "Send it again."];
+
 const TYPES = {
-  "account.invalid_session": ["Your session has expired, and logging in again failed.", "Reload the page."],
+  [ENDED_SESSION]: ["Your session has expired, and logging in again failed.", "Reload the page."],
   "account.deactivate_pending_user": ["This account is scheduled for deactivation.", "Clear this site's data to start as a new user."],
   auth_failed: [
     "This app requires signed requests, which a page cannot create.",
@@ -56,7 +64,7 @@ const TYPES = {
   not_found: ["This app has no playground.", "Turn playground on in the app's config of kind apps."],
   api_rate_limit: ["You have reached a rate limit of the server.", "Try again in a moment."],
   config_invalid: ["A config of this app is invalid.", "Correct it as described below, or choose another strategy."],
-  all_strategies_failed: ["No strategy could answer.", "Look inside to see why each of them failed. Try again, or choose another strategy."],
+  all_strategies_failed: ["No strategy could answer.", "Look inside to see why each of them failed, or choose another strategy."],
   backend_unavailable: ["The answer broke off.", "Try again, or choose another strategy."],
   database: ["The server cannot reach its database.", "Try again in a moment."],
   redis_service: ["The server cannot reach Valkey.", "Try again in a moment."],
@@ -78,16 +86,19 @@ export function userMessage(fault) {
   const type = fault.errorType ?? "internal";
   const message = fault.message ?? "";
   const texts = MESSAGES.find(([pattern]) => pattern.test(message))?.slice(1) ?? TYPES[type] ?? UNKNOWN;
-  const [text, advice] = texts;
+  const [text, advice] = endedSession(fault) ? ENDED : texts;
   return described([text, fault.retryAfter ? withDelay(advice, fault.retryAfter) : advice], message);
 }
 
 /** Return whether a retry of the same request may succeed. */
 export function retryMayHelp(fault) {
   if (!(fault instanceof ParleyError)) return false;
+  if (endedSession(fault)) return true;
   if (fault.status !== null) return fault.status >= 500 || WAITED_FOR.has(fault.status);
   return fault.extra.retryable !== false;
 }
+
+const endedSession = ({ errorType, status }) => errorType === ENDED_SESSION && status === null;
 
 const described = ([text, advice], detail = "") => ({ text, advice, detail });
 
@@ -100,13 +111,16 @@ const withDelay = (advice, seconds) => {
 export function Alert({ fault, onRetry, onClose }) {
   const { text, advice, detail } = userMessage(fault);
   const shown = useRef(null);
+  const isHint = fault instanceof MicrophoneFault && HINTS.has(fault.kind);
   useLayoutEffect(() => shown.current.scrollIntoView({ block: "nearest" }), [fault]);
-  return html`<div class="alert" role="alert" ref=${shown}>
+  useEffect(() => {
+    const hiding = isHint && setTimeout(onClose, HINT_MS);
+    return () => clearTimeout(hiding);
+  }, [fault]);
+  return html`<div class=${isHint ? "alert hint" : "alert"} role="alert" ref=${shown}>
+    ${onClose && html`<${IconButton} icon="close" label="Close this message" onAct=${onClose} />`}
     <p><strong>${text}</strong> ${advice}</p>
     ${detail && html`<small>${detail}</small>`}
-    <div class="row">
-      ${onRetry && html`<button type="button" onClick=${onRetry}>Try again</button>`}
-      ${onClose && html`<button type="button" class="quiet" onClick=${onClose}>Close this message</button>`}
-    </div>
+    ${onRetry && html`<div class="row"><button type="button" onClick=${onRetry}>Try again</button></div>`}
   </div>`;
 }

@@ -5,6 +5,7 @@ import { Icon, IconButton } from "./icons.js";
 
 const STATES = { interrupted: "Interrupted. Only this part was heard.", failed: "This answer broke off." };
 const EMPTY = { interrupted: "Interrupted before any of it was heard.", failed: "There was no answer." };
+const UNHEARD = { complete: "Not recognized." };
 const COPIED_MS = 2_000;
 
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
@@ -15,7 +16,7 @@ const duration = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : `${seconds.format
 /** With `aria-busy`, screen readers wait until the message is complete. */
 export function Message({ role, title, language, content: { paragraphs, state, notes = [] }, children }) {
   const running = state === "running";
-  const states = role === "user" ? {} : paragraphs.length ? STATES : EMPTY;
+  const states = role === "user" ? (paragraphs.length ? {} : UNHEARD) : paragraphs.length ? STATES : EMPTY;
   return html`<article data-role=${role} data-state=${state} aria-label=${title} aria-busy=${running ? "true" : "false"}>
     ${paragraphs.map((text, index) => html`<p key=${index} lang=${language}>${text}</p>`)}
     ${running && paragraphs.length === 0 && html`<span class="dots" aria-hidden="true"><i /><i /><i /></span>`}
@@ -46,6 +47,6 @@ function Latency({ turn, onInside }) {
   const waited = turn.latencyMs === null ? "" : duration(turn.latencyMs);
   const label = waited ? `Answered after ${waited}. Look inside this answer` : "Look inside this answer";
   return html`<button type="button" class="quiet latency" aria-label=${label} title=${label} onClick=${onInside}>
-    <${Icon} name="timer" />${waited}
+    <${Icon} name="timer" />${waited || "Look inside"}
   </button>`;
 }

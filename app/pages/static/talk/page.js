@@ -112,8 +112,7 @@ function App() {
     <${Bar}>
       ${offers && html`<${TabList} tabs=${TABS} shown=${shown} onShow=${show} />`}
       ${offers &&
-      talking &&
-      html`
+      html`<div class="conversation-tools" data-shown=${talking ? "" : null}>
         <${IconButton}
           icon="new"
           label="New conversation"
@@ -128,7 +127,7 @@ function App() {
           aria-controls="inside"
           onAct=${() => showInside(!inside)}
         />
-      `}
+      </div>`}
     <//>
     <main class=${inside && talking ? "with-inside" : ""}>
       <div class="content">

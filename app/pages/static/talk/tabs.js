@@ -30,7 +30,7 @@ export function TabList({ tabs, shown, onShow, label = "Features" }) {
           tabindex=${id === shown ? 0 : -1}
           onClick=${() => onShow(id)}
         >
-          ${icon && html`<${Icon} name=${icon} />`}<span>${title}</span>
+          ${icon && html`<${Icon} name=${icon} />`}<span data-title=${title}>${title}</span>
         </button>`,
       )}
     </div>
