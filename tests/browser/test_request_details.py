@@ -270,6 +270,18 @@ async def test_earlier_turns_can_be_chosen(talk: TalkPage) -> None:
     await expect(details).to_have_count(0)
 
 
+@pytest.mark.parametrize("width", [1024, 900])
+async def test_the_panel_leaves_the_row_to_speak_in_free_on_a_tablet(visit: Visit, width: int) -> None:
+    talk = await visit(viewport={"width": width, "height": 768})
+    await talk.open("scripted-text")
+    details = await talk.open_details()
+    await talk.say("Hello")
+    await talk.answered()
+    await expect(details).to_contain_text("Hello")
+    await details.get_by_role("button", name="Close").click()  # Nothing lies over it.
+    await expect(details).to_have_count(0)
+
+
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 async def test_the_copied_curl_command_repeats_the_request(visit: Visit) -> None:
     talk = await visit(permissions=CLIPBOARD)

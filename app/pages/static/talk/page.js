@@ -22,7 +22,7 @@ const RENEWED = "Your session expired. You are logged in again.";
 const NOT_STORED =
   "This browser does not let the page store data. Everything works, but after a reload you are a new user. " +
   "To be recognized, allow this site to store data.";
-const WIDE = matchMedia("(min-width: 68.75rem)"); // The panel has a place beside the conversation.
+const WIDE = matchMedia("(min-width: 68.75rem)"); // The panel opens by itself.
 const TABS = [
   { id: "conversation", title: "Conversation", icon: "conversation" },
   { id: "pronunciation", title: "Pronunciation", icon: "pronunciation" },
