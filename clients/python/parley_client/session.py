@@ -5,7 +5,7 @@ import json
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,9 +20,9 @@ SESSION_HEADER = "X-Service-Session-Token"
 class Session:
     """What a client keeps to remain signed in. It is as secret as a password."""
 
-    token: str
+    token: str = field(repr=False)
     uid: str = ""
-    bp_auth_token: str | None = None
+    bp_auth_token: str | None = field(default=None, repr=False)
     """Signs in once more without the user, after a sign-in at a third party. It is valid once."""
     bp_auth_expires_ms: int = 0
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from parley_client import ConnectionLost, FileStore, NotUnderstood, ParleyClient, ParleyError
+from parley_client import ConnectionLost, FileStore, NotUnderstood, ParleyClient, ParleyError, Session
 from tests.clients.cases import SIGN_KEY
 from tests.clients.conftest import AUTH, configure
 from tests.clients.python.conftest import PROMPT
@@ -28,6 +28,11 @@ async def test_a_user_signs_up_and_in_and_out(server: Server, tmp_path: Path) ->
         with pytest.raises(ParleyError) as refused:
             await client.user()
     assert (refused.value.error_type, refused.value.status) == ("account.invalid_session", 400)
+
+
+def test_a_session_that_is_logged_shows_no_secret() -> None:
+    session = Session("st_secret", "0190a", "bp_secret", 1)
+    assert repr(session) == "Session(uid='0190a', bp_auth_expires_ms=1)"
 
 
 async def test_an_error_says_what_is_wrong_and_which_request_it_was(server: Server) -> None:

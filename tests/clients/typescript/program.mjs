@@ -127,6 +127,19 @@ const STEPS = {
     }
   },
 
+  /** Read a stream to its end. `leftAfter`: a loop has read it before, and was left after so many events. */
+  async finish({ client = "user", options, speak = null, leftAfter = 0 }) {
+    const user = clients.get(client);
+    const stream = speak ? user.speak(speak, options) : user.converse(options);
+    for (const events = stream[Symbol.asyncIterator](); leftAfter > 0; leftAfter -= 1) {
+      await events.next();
+      if (leftAfter === 1) await events.return();
+    }
+    await stream.finish();
+    await stream.finish();
+    return stream.end;
+  },
+
   piece({ name = "turn", piece = null }) {
     turns.get(name).pieces.push(piece);
   },
@@ -215,7 +228,7 @@ const ARGUMENTS = {
   upload: [new Uint8Array(4)],
   withdraw: ["one", 1, { startTime: new Date() }],
 };
-const NO_REQUESTS = ["constructor", "converse", "speak", "session", "refreshSession"];
+const NO_REQUESTS = ["constructor", "converse", "speak", "resume", "session", "refreshSession"];
 
 function methodsOf(target) {
   const found = [];
