@@ -97,11 +97,17 @@ class ClientCaller:
             self._store.save(session)
 
     async def renew(self, used: object) -> bool:
-        if self.sign_in_again is None or self._renewed_by is asyncio.current_task():
+        if self._renewed_by is asyncio.current_task():
             return False
         async with self._renewal:
             if self._session is not used:
                 return self._session is not None
+            stored = self._store.load() if self._store is not None else None
+            if stored is not None and stored != self._session:
+                self._session = stored  # Another client has renewed it.
+                return True
+            if self.sign_in_again is None:
+                return False
             self._renewed_by = asyncio.current_task()
             try:
                 await self.sign_in_again()

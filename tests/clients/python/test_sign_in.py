@@ -1,5 +1,6 @@
 """Sign-in, sessions and their renewal, and errors."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,23 @@ async def test_a_user_signs_up_and_in_and_out(server: Server, tmp_path: Path) ->
         with pytest.raises(ParleyError) as refused:
             await client.user()
     assert (refused.value.error_type, refused.value.status) == ("account.invalid_session", 400)
+
+
+async def test_clients_with_one_store_use_the_session_that_one_of_them_has_renewed(
+    server: Server, tmp_path: Path
+) -> None:
+    store = FileStore(tmp_path / "session.json")
+    async with ParleyClient(server.url, sign_key=SIGN_KEY) as first:
+        user = await first.sign_in("android_games_service", {"player_id": "p-1"})
+        assert first.session is not None
+        ended = replace(first.session, token="st_ended")
+    async with (
+        ParleyClient(server.url, sign_key=SIGN_KEY, session=ended, store=store) as one,
+        ParleyClient(server.url, sign_key=SIGN_KEY, session=ended, store=store) as other,
+    ):
+        for client in (one, other):
+            assert (await client.user())["uid"] == user["uid"]
+        assert one.session == other.session
 
 
 def test_a_session_that_is_logged_shows_no_secret() -> None:

@@ -693,17 +693,24 @@ var SessionCaller = class {
   }
   async #renew() {
     const before = await this.session();
-    await this.signInAgain();
+    const stored = await this.#options.store?.load() ?? null;
+    if (stored !== null && stored.token !== before?.token) this.#session = stored;
+    else await this.signInAgain();
     return this.#session !== null && this.#session.token !== before?.token;
   }
   async #signInWithToken() {
     const session = this.#session;
     const bpAuth = session?.bpAuth;
     if (!session || !bpAuth || bpAuth.expire_at_ms <= Date.now()) return;
-    await this.keep({ ...session, bpAuth: null });
     const body = jsonBody({ bp_auth_token: bpAuth.bp_auth_token });
-    const response = await this.signedOut.call({ method: "POST", path: "/bp/user/login", body });
-    await this.enter(await contentOf(response));
+    try {
+      const response = await this.signedOut.call({ method: "POST", path: "/bp/user/login", body });
+      await this.enter(await contentOf(response));
+    } catch (error) {
+      const refused = error instanceof ParleyError && !error.retryable;
+      if (refused) await this.keep({ ...session, bpAuth: null });
+      throw error;
+    }
   }
   async #load() {
     this.#session ??= await this.#options.store?.load() ?? null;
