@@ -37,7 +37,7 @@ async def run(*, streams: int, for_s: float, silences_ms: Sequence[int] = _SILEN
     async with open_voice_activity(max(streams, 1)) as activity:
         live = await measure_live(activity, spoken.pcm, streams=streams, for_s=for_s)
         rows = [await find_ends(activity, made, silence_ms) for silence_ms in silences_ms]
-    counted = f"{rows[0].sentences} sentences and {rows[0].others} recordings without speech."
+    counted = f"{rows[0].sentences} synthesized sentences and {rows[0].others} sounds without speech."
     return f"{table(rows)}\n\n{counted} {live}\n", live.core <= MAX_CORE
 
 

@@ -2,7 +2,7 @@
 
 `python -m bench.voice` measures what a browser downloads, the CPU time, what is taken for a voice, and when the
 begin and the end of an utterance are found. `--in-browser` first plays every third sentence and all other sounds to
-Chromium's microphone, and compares the detectors over what a page hears, which takes seven minutes. It needs Node,
+Chromium's microphone, and compares the detectors over what a page hears, which takes eleven minutes. It needs Node,
 npm, `make clients` and the extra `local`.
 """
 
@@ -33,7 +33,7 @@ async def run(*, in_browser: bool) -> str:
         others = [recording for recording in made if recording.end_ms is None]
         made = await as_heard_by_a_page([*spoken[::_SENTENCES], *others])
     sentences = sum(recording.end_ms is not None for recording in made)
-    counted = f"{sentences} sentences and {len(made) - sentences} recordings without speech."
+    counted = f"{sentences} synthesized sentences and {len(made) - sentences} sounds without speech."
     return f"{table(await asyncio.to_thread(hear, made), made)}\n\n{counted}\n"
 
 

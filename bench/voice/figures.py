@@ -12,7 +12,7 @@ BEGIN_MS = 300
 EARLY_MS = 100
 """An end is in mid-sentence if it is found this long before the end of the last word. Words fade away."""
 MISSED_MS = 1_000
-"""An utterance must begin within this time after the speech does."""
+"""An utterance that begins later than this after the speech counts as not heard."""
 
 Change = tuple[str, float]
 """What has changed, `began` or `ended`, and how many milliseconds had been heard by then."""
@@ -35,6 +35,7 @@ HEADINGS = (
     "CPU",
     "false starts",
     "begun before the speech",
+    "not heard within 1 s",
     "ms until speech is heard, p50 / max",
     "cut off in mid-sentence",
     "end not found",
@@ -53,17 +54,20 @@ def _cells(heard: Heard, recordings: Sequence[Recording]) -> list[str]:
     spoken = [(recording, changes) for recording, changes in _pairs(heard, recordings) if recording.end_ms]
     begins = [next((ms for change, ms in changes if change == "began"), None) for _, changes in spoken]
     early = sum(begin is not None and begin <= BEGIN_MS for begin in begins)
+    late = sum(begin is None or begin > BEGIN_MS + MISSED_MS for begin in begins)
     in_time = [begin - BEGIN_MS for begin in begins if begin and 0 < begin - BEGIN_MS <= MISSED_MS]
-    cut_off, endless, delays = ends(spoken)
+    judged = [(recording, changes) for recording, changes in spoken if recording.pause_ms < PAUSE_MS]
+    cut_off, endless, delays = ends(judged)
     return [
         f"{heard.name} {heard.version}".rstrip(),
         f"{heard.download_bytes / 1024:,.0f} KiB",
         f"{100 * heard.cpu:.1f}%",
         f"{sum(bool(changes) for changes in others)} of {len(others)}",
         f"{early} of {len(spoken)}",
+        f"{late} of {len(spoken)}",
         _ranked(in_time, 50, 100),
-        f"{cut_off} of {len(spoken)}",
-        f"{endless} of {len(spoken)}",
+        f"{cut_off} of {len(judged)}",
+        f"{endless} of {len(judged)}",
         _ranked(delays, 50, 95, 100),
     ]
 
@@ -71,13 +75,13 @@ def _cells(heard: Heard, recordings: Sequence[Recording]) -> list[str]:
 def ends(spoken: Sequence[tuple[Recording, Sequence[Change]]]) -> tuple[int, int, list[float]]:
     """Count the sentences that are cut off and those whose end is not found. Return the delays of the others.
 
-    A sentence with a pause of `PAUSE_MS` or more ends there by definition: its last end counts.
+    Their pauses are shorter than `PAUSE_MS`: a longer one ends an utterance by definition.
     """
     cut_off, endless, delays = 0, 0, []
     for recording, changes in spoken:
         found = [ms for change, ms in changes if change == "ended"]
         end_ms = recording.end_ms or 0
-        if recording.pause_ms < PAUSE_MS and found and found[0] - PAUSE_MS < end_ms - EARLY_MS:
+        if found and found[0] - PAUSE_MS < end_ms - EARLY_MS:
             cut_off += 1
         elif not found or found[-1] - PAUSE_MS < end_ms - EARLY_MS:
             endless += 1

@@ -42,6 +42,18 @@ UNPLUGGED = """async () => {
     await voice.startHandsFree();
     track.dispatchEvent(new Event("ended"));
 }"""
+DETECTED = """async (audio) => {
+    async function* pieces() { yield new Uint8Array(audio); }
+    const refused = [];
+    for (const liveUpload of [true, false]) {
+        const client = new parley.ParleyClient(location.origin, "default", { liveUpload });
+        const options = { strategies: ["one"], languageCode: "en-US", turnDetection: {} };
+        const turn = (audio) => client.converse({ ...options, audio });
+        turn(new Uint8Array(audio)); // It is complete, so its end is in what is sent.
+        try { turn(pieces()); } catch (error) { refused.push(String(error)); }
+    }
+    return refused;
+}"""
 LISTENED_TO = """async () => {
     await voice.microphone.open();
     window.ignore = voice.microphone.listen(() => {});
@@ -102,6 +114,16 @@ async def test_a_touch_is_no_question(talk: TalkPage, fixed_strategy) -> None:
         "errors": ["short"],
         "turns": 0,
     }
+
+
+async def test_a_page_cannot_let_the_server_end_its_recording(talk: TalkPage) -> None:
+    """It reads no response while it sends, also where it can upload live."""
+    page = await open_client(talk, strategies=["one"])
+    refused = await page.evaluate(DETECTED, [0, 0])
+    assert [re.match(r"TypeError: turnDetection .* hands-free", error) is not None for error in refused] == [
+        True,
+        True,
+    ]
 
 
 async def test_a_question_that_is_given_up_is_not_asked(talk: TalkPage, fixed_strategy) -> None:

@@ -22,15 +22,18 @@ class ScriptedServer:
     """The method of each request, with its `Last-Event-ID`."""
     keys: set[str | None] = field(default_factory=set)
     """The values of `Idempotency-Key`."""
+    spoken: bytes = b""
+    """The body of a turn whose end of speech the server has heard."""
     _output: dict[int, tuple[str, bytes]] = field(default_factory=dict)
     """The text and the bytes of each event that the digest covers, by its id."""
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
-        await request.read()
+        case = self.responses[len(self.asked)]
         self.asked.append(f"{request.method} {request.headers.get('Last-Event-ID', '')}".strip())
         if request.method == "POST":
             self.keys.add(request.headers.get("Idempotency-Key"))
-        case = self.responses[len(self.asked) - 1]
+        if not any(name == "end_of_speech" for _, name, _ in case.get("events", ())):
+            await request.read()
         if "html" in case:
             return web.Response(text=case["html"], content_type="text/html", status=case["status"])
         if "error" in case:
@@ -40,6 +43,8 @@ class ScriptedServer:
         await response.prepare(request)
         for event_id, name, content in case["events"]:
             await response.write(self._frame(event_id, name, content))
+            if name == "end_of_speech":
+                self.spoken = await request.read()
         if not case["events"] or case["events"][-1][1] not in {"end", "error"}:
             assert request.transport is not None
             request.transport.close()

@@ -26,6 +26,7 @@ from parley_client.streams.events import (
     AudioChunk,
     AudioFile,
     End,
+    EndOfSpeech,
     Event,
     OtherEvent,
     Paragraph,
@@ -38,6 +39,7 @@ from parley_client.streams.events import (
     Visemes,
 )
 from parley_client.streams.turns import EventStream, Speech, Turn
+from parley_client.types import TurnDetection
 
 __all__ = [
     "AudioBegins",
@@ -47,6 +49,7 @@ __all__ = [
     "ConnectionLost",
     "DigestMismatch",
     "End",
+    "EndOfSpeech",
     "Event",
     "EventStream",
     "FileStore",
@@ -66,6 +69,7 @@ __all__ = [
     "StreamDigest",
     "TextChunk",
     "Turn",
+    "TurnDetection",
     "UserInput",
     "Viseme",
     "Visemes",

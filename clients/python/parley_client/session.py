@@ -5,7 +5,7 @@ import json
 import os
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,9 +20,9 @@ SESSION_HEADER = "X-Service-Session-Token"
 class Session:
     """What a client keeps to remain signed in. It is as secret as a password."""
 
-    token: str
+    token: str = field(repr=False)
     uid: str = ""
-    bp_auth_token: str | None = None
+    bp_auth_token: str | None = field(default=None, repr=False)
     """Signs in once more without the user, after a sign-in at a third party. It is valid once."""
     bp_auth_expires_ms: int = 0
 
@@ -97,11 +97,17 @@ class ClientCaller:
             self._store.save(session)
 
     async def renew(self, used: object) -> bool:
-        if self.sign_in_again is None or self._renewed_by is asyncio.current_task():
+        if self._renewed_by is asyncio.current_task():
             return False
         async with self._renewal:
             if self._session is not used:
                 return self._session is not None
+            stored = self._store.load() if self._store is not None else None
+            if stored is not None and stored != self._session:
+                self._session = stored  # Another client has renewed it.
+                return True
+            if self.sign_in_again is None:
+                return False
             self._renewed_by = asyncio.current_task()
             try:
                 await self.sign_in_again()

@@ -385,3 +385,12 @@ class ErasureReceiptReply(TypedDict):
     receipt: ErasureReceipt
     signed: str
     """The receipt as a JWS, whose key `/.well-known/jwks.json` has."""
+
+
+class TurnDetection(TypedDict):
+    """When the server takes the user to have finished speaking."""
+
+    silence_ms: NotRequired[int]
+    """Silence after speech, 200 to 5,000; by default 700."""
+    max_s: NotRequired[float]
+    """The turn ends at this length of the audio; by default, there is no limit."""

@@ -14,7 +14,16 @@ from parley_client.http import Request, encoded, given, segment
 from parley_client.streams.input import Audio, Input, Text, encoded_audio, encoded_text
 from parley_client.streams.reader import SILENCE_S
 from parley_client.streams.turns import Speech, Turn
-from parley_client.types import Assessment, Asset, ConversationList, History, IpLocation, Offers, User
+from parley_client.types import (
+    Assessment,
+    Asset,
+    ConversationList,
+    History,
+    IpLocation,
+    Offers,
+    TurnDetection,
+    User,
+)
 
 _CONVERSATION = "/bp/ai/conversation"
 _ASSESSMENT_S = 120.0
@@ -41,6 +50,7 @@ class UserCalls:
         conversation_id: str | None = None,
         voice: str | None = None,
         stt_prompt: str | None = None,
+        turn_detection: TurnDetection | None = None,
         params: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> Turn:
@@ -50,6 +60,8 @@ class UserCalls:
         user's input, and `target_language_code`, by default the same, that of the answer. `params` are the values
         of the system prompt's template. Without `conversation_id`, a new conversation begins, whose id is
         `Turn.conversation_id`.
+        With `turn_detection`, the server hears when the user has finished speaking. No more is read of `audio`
+        then, which need not end.
         A turn with the `idempotency_key` of an earlier one gets the answer of that one.
         """
         if (text is None) == (audio is None):
@@ -62,6 +74,7 @@ class UserCalls:
             "conversation_id": conversation_id,
             "voice": voice,
             "stt_prompt": stt_prompt,
+            "turn_detection": turn_detection,
             "params": params,
         }
         pieces: Input | None = None

@@ -1,12 +1,16 @@
 """Turns survive lost connections: nothing is missing, repeated or answered twice."""
 
+import asyncio
 import random
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
 
 import pytest
 from yarl import URL
 
 from parley_client import Backoff, ConnectionLost, DigestMismatch, ParleyClient, ParleyError, TextChunk
 from streams.tasks import background
+from streams.wire.codec import dumps
 from tests.app.ai.conftest import other
 from tests.browser.unreliable_proxy import UnreliableProxy, proxy_to
 from tests.clients.cases import SIGN_KEY, cases, named
@@ -15,6 +19,7 @@ from tests.clients.python.conftest import PROMPT
 from tests.clients.scripted_server import scripted_server
 from tests.peers.vendor import Vendor
 from tests.running.servers import Server
+from tests.streams.audio.pcm_samples import tone
 from tests.waiting import until
 
 __all__ = ["other"]
@@ -23,7 +28,10 @@ __all__ = ["other"]
 @pytest.mark.parametrize("case", **named(cases("streams")))
 async def test_a_turn_is_read_as_the_case_says(case: dict) -> None:
     async with scripted_server(case["responses"]) as scripted, ParleyClient(scripted.url, backoff=PROMPT) as client:
-        turn = client.converse(strategies=["one"], text="Hello", language_code="en-US")
+        microphone = Microphone()
+        said = {"audio": microphone.pieces()} if "turn_detection" in case else {"text": "Hello"}
+        detection = case.get("turn_detection")
+        turn = client.converse(strategies=["one"], language_code="en-US", turn_detection=detection, **said)
         seen = {"finish_reason": None, "error_type": None}
         try:
             seen["finish_reason"] = (await turn.finish()).finish_reason
@@ -32,6 +40,23 @@ async def test_a_turn_is_read_as_the_case_says(case: dict) -> None:
     assert seen == {name: case.get(name) for name in seen}
     assert (scripted.asked, turn.text) == (case["asked"], case["text"])
     assert len(scripted.keys) == 1, "a repeated request must have the same Idempotency-Key"
+    if detection is not None:
+        assert dumps({"turn_detection": detection})[1:-1] in scripted.spoken
+        await until(lambda: microphone.closed)
+
+
+@dataclass
+class Microphone:
+    """It records one piece, and then waits without an end."""
+
+    closed: bool = False
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        try:
+            yield tone(0.1)
+            await asyncio.Event().wait()
+        finally:
+            self.closed = True
 
 
 @pytest.fixture

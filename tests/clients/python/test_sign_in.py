@@ -1,11 +1,12 @@
 """Sign-in, sessions and their renewal, and errors."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
-from parley_client import ConnectionLost, FileStore, NotUnderstood, ParleyClient, ParleyError
+from parley_client import ConnectionLost, FileStore, NotUnderstood, ParleyClient, ParleyError, Session
 from tests.clients.cases import SIGN_KEY
 from tests.clients.conftest import AUTH, configure
 from tests.clients.python.conftest import PROMPT
@@ -28,6 +29,28 @@ async def test_a_user_signs_up_and_in_and_out(server: Server, tmp_path: Path) ->
         with pytest.raises(ParleyError) as refused:
             await client.user()
     assert (refused.value.error_type, refused.value.status) == ("account.invalid_session", 400)
+
+
+async def test_clients_with_one_store_use_the_session_that_one_of_them_has_renewed(
+    server: Server, tmp_path: Path
+) -> None:
+    store = FileStore(tmp_path / "session.json")
+    async with ParleyClient(server.url, sign_key=SIGN_KEY) as first:
+        user = await first.sign_in("android_games_service", {"player_id": "p-1"})
+        assert first.session is not None
+        ended = replace(first.session, token="st_ended")
+    async with (
+        ParleyClient(server.url, sign_key=SIGN_KEY, session=ended, store=store) as one,
+        ParleyClient(server.url, sign_key=SIGN_KEY, session=ended, store=store) as other,
+    ):
+        for client in (one, other):
+            assert (await client.user())["uid"] == user["uid"]
+        assert one.session == other.session
+
+
+def test_a_session_that_is_logged_shows_no_secret() -> None:
+    session = Session("st_secret", "0190a", "bp_secret", 1)
+    assert repr(session) == "Session(uid='0190a', bp_auth_expires_ms=1)"
 
 
 async def test_an_error_says_what_is_wrong_and_which_request_it_was(server: Server) -> None:

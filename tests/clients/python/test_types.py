@@ -50,6 +50,7 @@ SCHEMAS = {
     types.Withdrawal: "WithdrawalView",
     types.ErasureReceipt: "ErasureReceipt",
     types.ErasureReceiptReply: "ReceiptReply",
+    types.TurnDetection: "TurnDetection",
 }
 JSON_TYPES = {"string": str, "integer": int, "boolean": bool}
 

@@ -11,6 +11,7 @@ import { Digest } from "../../../clients/typescript/dist/streams/digest.js";
 
 const clients = new Map();
 const turns = new Map();
+const stores = new Map();
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
 const bytesOf = (base64) => new Uint8Array(Buffer.from(base64, "base64"));
 
@@ -62,9 +63,11 @@ const STEPS = {
     for (const name of ["reason", "throwIfAborted"]) delete AbortSignal.prototype[name];
   },
 
+  /** `stored`: keeps the session, in a store that clients with the same value share. */
   client({ name, url, app = "default", options = {}, again = null, stored = false, complete = false }) {
     if (complete) options = { ...options, fetch: completeFetch, liveUpload: false };
-    const kept = [];
+    const kept = stores.get(stored) ?? [];
+    stores.set(stored, kept);
     const store = { load: () => kept.at(-1) ?? null, save: (session) => void kept.push(session) };
     const onSessionExpired = again && ((client) => client.signIn(...again));
     clients.set(name, new parley.ParleyClient(url, app, { ...options, onSessionExpired, ...(stored && { store }) }));
@@ -125,6 +128,19 @@ const STEPS = {
       await stream.finish().catch(onlyParley);
       await stream.interrupt?.();
     }
+  },
+
+  /** Read a stream to its end. `leftAfter`: a loop has read it before, and was left after so many events. */
+  async finish({ client = "user", options, speak = null, leftAfter = 0 }) {
+    const user = clients.get(client);
+    const stream = speak ? user.speak(speak, options) : user.converse(options);
+    for (const events = stream[Symbol.asyncIterator](); leftAfter > 0; leftAfter -= 1) {
+      await events.next();
+      if (leftAfter === 1) await events.return();
+    }
+    await stream.finish();
+    await stream.finish();
+    return stream.end;
   },
 
   piece({ name = "turn", piece = null }) {

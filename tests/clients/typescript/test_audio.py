@@ -61,6 +61,15 @@ async def test_a_microphone_that_stays_open_is_answered_when_the_user_has_finish
     assert (await turn.ended())["end"]["finish_reason"] == "stop"
 
 
+async def test_turn_detection_is_refused_where_no_response_is_read_while_the_microphone_records(
+    program: Program,
+) -> None:
+    await program.do("client", url="http://127.0.0.1:1", name="user", options={"liveUpload": False})
+    turn = program.read(options={"strategies": ["one"], "turnDetection": {}, **LANGUAGE}, says="audio")
+    with pytest.raises(ClientError, match=r"TypeError: turnDetection .* hands-free"):
+        await turn.ended()
+
+
 async def test_a_connection_that_is_lost_during_a_recording_loses_none_of_it(
     behind_proxy: Program, server: Server, sandbox: Running, proxy: UnreliableProxy
 ) -> None:

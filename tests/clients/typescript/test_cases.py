@@ -5,10 +5,12 @@ from typing import Any
 import jwt
 import pytest
 
+from streams.wire.codec import dumps
 from tests.clients.cases import cases, named
 from tests.clients.scripted_server import scripted_server
 from tests.clients.typescript.conftest import PROMPT
-from tests.clients.typescript.program import ClientError, Program
+from tests.clients.typescript.program import ClientError, Program, Reading, sent
+from tests.streams.audio.pcm_samples import tone
 
 
 async def test_signatures_are_those_of_the_cases(program: Program) -> None:
@@ -35,7 +37,8 @@ async def test_webhooks_are_accepted_only_if_parley_has_called_them(program: Pro
             continue
         with pytest.raises(ClientError) as refused:
             await program.do("webhook", **given)
-        assert refused.value.error["name"] == "WebhookRefused", case["name"]
+        expected = "TypeError" if case.get("fault") == "secret" else "WebhookRefused"
+        assert refused.value.error["name"] == expected, case["name"]
 
 
 async def test_events_are_read_from_bytes(program: Program) -> None:
@@ -56,7 +59,7 @@ async def test_a_digest_covers_all_text_and_audio(program: Program) -> None:
 async def test_a_stream_is_read_and_resumed_as_in_the_case(program: Program, case: dict[str, Any]) -> None:
     async with scripted_server(case["responses"]) as server:
         await program.do("client", name="user", url=server.url, options={"backoff": PROMPT})
-        turn = program.read(options={"strategies": ["any"], "text": "Hello", "languageCode": "en-US"})
+        turn = await begin(program, case.get("turn_detection"))
         if "error_type" in case:
             with pytest.raises(ClientError) as raised:
                 await turn.ended()
@@ -66,3 +69,15 @@ async def test_a_stream_is_read_and_resumed_as_in_the_case(program: Program, cas
         assert server.asked == case["asked"]
         assert len(server.keys) == 1
         assert await program.do("text") == case["text"]
+        if "turn_detection" in case:
+            assert dumps({"turn_detection": case["turn_detection"]})[1:-1] in server.spoken
+
+
+async def begin(program: Program, turn_detection: Any) -> Reading:
+    """Begin a turn with text, or with audio that never ends."""
+    options = {"strategies": ["any"], "languageCode": "en-US"}
+    if turn_detection is None:
+        return program.read(options={**options, "text": "Hello"})
+    turn = program.read(options={**options, "turnDetection": turn_detection}, says="audio")
+    await program.do("piece", piece=sent(tone(0.1)))
+    return turn

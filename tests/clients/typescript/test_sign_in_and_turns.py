@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.browser.unreliable_proxy import UnreliableProxy
+from tests.clients.scripted_server import scripted_server
 from tests.clients.typescript.conftest import Configure
 from tests.clients.typescript.program import ClientError, Program
 from tests.peers.vendor import Vendor
@@ -46,6 +48,20 @@ async def test_a_turn_continues_its_conversation_with_the_values_of_its_prompt(
     assert second["end"]["record_id"] == 2
     contents = [message["content"] for message in vendor.calls[-1]["messages"]]
     assert contents == ["You are Ada.", "One", "Hello", "Two"]
+
+
+@pytest.mark.parametrize("speak", ["Hello", None])
+async def test_a_result_is_read_to_its_end_unless_a_loop_was_left_before(
+    program: Program, speak: str | None
+) -> None:
+    end = ["end", {"finish_reason": "stop", "digest": None}]
+    responses = [{"events": [[1, "start", "start"], [2, *end]]}] * 2
+    async with scripted_server(responses) as server:
+        await program.do("client", name="user", url=server.url)
+        options = {"strategies": ["any"]} | ({} if speak else {"text": "Hello", **LANGUAGE})
+        assert (await program.do("finish", options=options, speak=speak))["finish_reason"] == "stop"
+        with pytest.raises(ClientError, match="can be read once"):
+            await program.do("finish", options=options, speak=speak, leftAfter=1)
 
 
 async def test_a_client_needs_neither_streams_nor_other_parts_of_new_environments(
@@ -116,6 +132,37 @@ async def test_a_session_is_renewed_by_the_token_of_the_last_sign_in(program: Pr
     await program.call("signOut", client="later")
     assert await program.call("session", client="later") is None
     assert await sessions_of(server, session["token"]) == 1
+
+
+async def test_a_token_that_could_not_be_used_for_want_of_a_network_is_kept(
+    program: Program, server: Server, proxy: UnreliableProxy
+) -> None:
+    await program.do("client", name="first", url=server.url)
+    await program.call("signIn", "android_games_service", {"player_id": "p-1"}, client="first")
+    session = await program.call("session", client="first")
+    ended = {"session": {**session, "token": "st_ended"}}
+    await program.do("client", name="user", url=proxy.url, options=ended, stored=True)
+    proxy.down = True
+    proxy.cut()
+    with pytest.raises(ClientError) as lost:
+        await program.call("refreshSession")
+    assert lost.value.error["name"] == "ConnectionLost"
+    proxy.down = False
+    assert (await program.call("user"))["uid"] == session["uid"]
+
+
+async def test_clients_with_one_store_use_the_session_that_one_of_them_has_renewed(
+    program: Program, server: Server
+) -> None:
+    await program.do("client", name="first", url=server.url)
+    await program.call("signIn", "android_games_service", {"player_id": "p-1"}, client="first")
+    session = await program.call("session", client="first")
+    ended = {"session": {**session, "token": "st_ended"}}
+    for client in ("one", "other"):
+        await program.do("client", name=client, url=server.url, options=ended, stored=True)
+    for client in ("one", "other"):
+        assert (await program.call("user", client=client))["uid"] == session["uid"]
+    assert await program.call("session", client="one") == await program.call("session", client="other")
 
 
 async def log_out(server: Server, token: str) -> None:

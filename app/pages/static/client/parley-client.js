@@ -458,9 +458,13 @@ var Wallet = class {
 
 // src/http/live.ts
 var PROTOCOLS = /* @__PURE__ */ new Set(["h2", "h3"]);
+function readsWhileSending() {
+  const { process, Deno } = globalThis;
+  return Boolean(process?.versions?.node || Deno);
+}
 function canUploadLive(origin) {
-  const { process, Deno, navigator: navigator2, location } = globalThis;
-  if (process?.versions?.node || Deno) return true;
+  if (readsWhileSending()) return true;
+  const { navigator: navigator2, location } = globalThis;
   if (navigator2?.product === "ReactNative" || location?.origin !== origin) return false;
   const [page] = performance.getEntriesByType("navigation");
   return PROTOCOLS.has(page?.nextHopProtocol ?? "") && supportsStreams(origin);
@@ -689,17 +693,24 @@ var SessionCaller = class {
   }
   async #renew() {
     const before = await this.session();
-    await this.signInAgain();
+    const stored = await this.#options.store?.load() ?? null;
+    if (stored !== null && stored.token !== before?.token) this.#session = stored;
+    else await this.signInAgain();
     return this.#session !== null && this.#session.token !== before?.token;
   }
   async #signInWithToken() {
     const session = this.#session;
     const bpAuth = session?.bpAuth;
     if (!session || !bpAuth || bpAuth.expire_at_ms <= Date.now()) return;
-    await this.keep({ ...session, bpAuth: null });
     const body = jsonBody({ bp_auth_token: bpAuth.bp_auth_token });
-    const response = await this.signedOut.call({ method: "POST", path: "/bp/user/login", body });
-    await this.enter(await contentOf(response));
+    try {
+      const response = await this.signedOut.call({ method: "POST", path: "/bp/user/login", body });
+      await this.enter(await contentOf(response));
+    } catch (error) {
+      const refused = error instanceof ParleyError && !error.retryable;
+      if (refused) await this.keep({ ...session, bpAuth: null });
+      throw error;
+    }
   }
   async #load() {
     this.#session ??= await this.#options.store?.load() ?? null;
@@ -1231,6 +1242,31 @@ function errorIn(event) {
   return new ParleyError(error.error_type, error.message, { extra: { ...error.extra } });
 }
 
+// src/streams/single_reading.ts
+var SingleReading = class {
+  #read;
+  #events = null;
+  #over = false;
+  constructor(read) {
+    this.#read = read;
+  }
+  get begun() {
+    return this.#events !== null;
+  }
+  events() {
+    if (this.#over) throw new Error("the events of a stream can be read once");
+    this.#events ??= this.#once();
+    return this.#events;
+  }
+  async *#once() {
+    try {
+      yield* this.#read();
+    } finally {
+      this.#over = true;
+    }
+  }
+};
+
 // src/streams/speech.ts
 var Speech = class {
   /** The last event, as soon as it has arrived. */
@@ -1241,7 +1277,7 @@ var Speech = class {
   #stream;
   #leaving = new AbortController();
   #audio = [];
-  #events = null;
+  #events = new SingleReading(() => this.#read());
   constructor(caller, text, options) {
     const { strategies, platformParams, idempotencyKey = randomId(), signal } = options;
     this.#caller = caller;
@@ -1259,17 +1295,16 @@ var Speech = class {
   }
   /** The events, each once and in order, up to `end`. Lost connections are resumed. Throws `ParleyError`. */
   [Symbol.asyncIterator]() {
-    this.#events ??= this.#read();
-    return this.#events;
+    return this.#events.events();
   }
-  /** Read all events that remain. Return the audio. */
+  /** Read all events that remain. Return the audio. Throws if a loop was left before `end`. */
   async finish() {
-    for await (const _ of this) ;
+    if (this.end === null) for await (const _ of this) ;
     return this.audio;
   }
   /** Stop the synthesis. The events go on to an `end` with `canceled`. */
   async interrupt() {
-    if (this.#events !== null) await this.#stream.opened;
+    if (this.#events.begun) await this.#stream.opened;
     if (this.streamId !== null) await cancelStream(this.#caller, this.streamId, null);
     else this.#leaving.abort();
   }
@@ -1300,7 +1335,7 @@ var Turn = class {
   #stream;
   #leaving = new AbortController();
   #paragraphs = [];
-  #events = null;
+  #events = new SingleReading(() => this.#read());
   /** `origin` is what is said, or the id of the stream of a turn that was said before. */
   constructor(caller, origin, { signal, onConnection } = {}) {
     this.#caller = caller;
@@ -1311,8 +1346,14 @@ var Turn = class {
     const leaving = leavingWith(this.#leaving, signal);
     this.#stream = new EventStream(caller, resumed ? origin : this.#requestOf(origin), leaving, onConnection);
   }
-  #inputOf({ text, audio }) {
+  #inputOf({ text, audio, turnDetection }) {
     if (text === void 0 === (audio === void 0)) throw new TypeError("either text or audio is required");
+    const complete2 = audio === void 0 || audio instanceof Uint8Array;
+    if (turnDetection && !complete2 && !(this.#caller.canUploadLive && readsWhileSending())) {
+      throw new TypeError(
+        "turnDetection cannot end `audio` here, where no response is read while the request is sent: use hands-free of parley-client/audio, or give `audio` as one Uint8Array"
+      );
+    }
     const source2 = audio !== void 0 ? encodedAudio(audio) : encodedText(text);
     return new Input(source2, (error) => this.#leaving.abort(error));
   }
@@ -1345,12 +1386,11 @@ var Turn = class {
    * Throws `ParleyError` if the turn fails.
    */
   [Symbol.asyncIterator]() {
-    this.#events ??= this.#read();
-    return this.#events;
+    return this.#events.events();
   }
-  /** Read all events that remain. Return the content of `end`. */
+  /** Read all events that remain. Return the content of `end`. Throws if a loop was left before `end`. */
   async finish() {
-    for await (const _ of this) ;
+    if (this.end === null) for await (const _ of this) ;
     return this.end;
   }
   /**
@@ -1361,7 +1401,7 @@ var Turn = class {
    * returns, the next turn may begin.
    */
   async interrupt({ heardMs = null } = {}) {
-    if (this.#events !== null && this.streamId === null) await this.#stream.opened;
+    if (this.#events.begun && this.streamId === null) await this.#stream.opened;
     if (this.streamId !== null) await cancelStream(this.#caller, this.streamId, heardMs);
     else this.#leaving.abort();
   }

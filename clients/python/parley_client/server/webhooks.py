@@ -12,6 +12,8 @@ from parley_client.errors import ParleyError
 
 _TOLERANCE_S = 300
 _PREFIX = "whsec_"
+_TIMESTAMP_DIGITS = 12
+"""Unix seconds have 11 digits until the year 5138."""
 
 
 class WebhookEvent(TypedDict):
@@ -34,20 +36,22 @@ class WebhookRefused(ParleyError):
 def verify_webhook(
     headers: Mapping[str, str], body: bytes, secret: str | Sequence[str], *, now: float | None = None
 ) -> WebhookEvent:
-    """Return the event of a call. Raises `WebhookRefused`.
+    """Return the event of a call. Raises `WebhookRefused`, and `ValueError` for a secret that is no secret.
 
     `body` are the bytes as they have arrived. `secret` is that of the config of kind `events`; while one replaces
     another, both. `now` is the current time in Unix seconds.
     """
+    keys = [_key(one) for one in ([secret] if isinstance(secret, str) else secret)]
     given = {name.lower(): value for name, value in headers.items()}
     message_id, timestamp = given.get("webhook-id", ""), given.get("webhook-timestamp", "")
-    if not (timestamp.isascii() and timestamp.isdecimal()):
+    if not message_id or not message_id.isascii():
+        raise WebhookRefused("webhook-id is missing or malformed")
+    if not (timestamp.isascii() and timestamp.isdecimal() and len(timestamp) <= _TIMESTAMP_DIGITS):
         raise WebhookRefused("webhook-timestamp is missing or malformed")
     if abs((time.time() if now is None else now) - int(timestamp)) > _TOLERANCE_S:
         raise WebhookRefused("webhook-timestamp is too far from the time of this machine")
     signed = b"%b.%b.%b" % (message_id.encode(), timestamp.encode(), body)
-    known = [secret] if isinstance(secret, str) else secret
-    expected = [hmac.digest(_key(one), signed, hashlib.sha256) for one in known]
+    expected = [hmac.digest(key, signed, hashlib.sha256) for key in keys]
     found = _signatures(given.get("webhook-signature", ""))
     if not any(hmac.compare_digest(right, sent) for right in expected for sent in found):
         raise WebhookRefused("webhook-signature is missing or wrong")
@@ -56,7 +60,11 @@ def verify_webhook(
 
 
 def _key(secret: str) -> bytes:
-    return base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
+    """Return the key. An empty one, such as that of a missing setting, would accept everyone's signature."""
+    key = base64.b64decode(secret.removeprefix(_PREFIX), validate=True) if secret.startswith(_PREFIX) else b""
+    if not key:
+        raise ValueError(f"a secret of a webhook is {_PREFIX} and a key in Base64")
+    return key
 
 
 def _signatures(header: str) -> list[bytes]:

@@ -27,6 +27,15 @@ class Start(Event):
 
 
 @dataclass(frozen=True, slots=True)
+class EndOfSpeech(Event):
+    """With turn detection: the user has finished speaking, and the client sends no more audio."""
+
+    name = "end_of_speech"
+    at_ms: int
+    """Where the speech has ended, from the beginning of the audio; `max_s` if that was reached."""
+
+
+@dataclass(frozen=True, slots=True)
 class UserInput(Event):
     """The user's input: the text as sent, or the recognized text."""
 
@@ -207,6 +216,7 @@ def _end(event_id: int | None, timestamp: int, content: dict[str, Any]) -> End:
 
 _KINDS: dict[str, Callable[[int | None, int, Any], Event]] = {
     Start.name: lambda event_id, timestamp, _: Start(event_id, timestamp),
+    EndOfSpeech.name: lambda event_id, timestamp, content: EndOfSpeech(event_id, timestamp, content["at_ms"]),
     UserInput.name: UserInput,
     TextChunk.name: lambda event_id, timestamp, content: TextChunk(
         event_id, timestamp, content["index"], content["text"]

@@ -28,6 +28,12 @@ class Input:
         """Begin to read the source. `on_error` is called if it fails."""
         self._recording = asyncio.create_task(self._record(on_error))
 
+    def close(self) -> None:
+        """Read no more of the source. What has been read is the whole input."""
+        self._complete = True
+        self._grown.set()
+        self.stop()
+
     def stop(self) -> None:
         if self._recording is not None:
             self._recording.cancel()

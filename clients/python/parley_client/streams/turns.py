@@ -8,7 +8,16 @@ from typing import Self
 from parley_client.calls import Calls
 from parley_client.errors import ParleyError
 from parley_client.http import Request, segment
-from parley_client.streams.events import AudioChunk, AudioFile, End, Event, Restart, TextChunk, UserInput
+from parley_client.streams.events import (
+    AudioChunk,
+    AudioFile,
+    End,
+    EndOfSpeech,
+    Event,
+    Restart,
+    TextChunk,
+    UserInput,
+)
 from parley_client.streams.input import Input
 from parley_client.streams.reader import StreamReader
 
@@ -144,6 +153,8 @@ class Turn(EventStream):
     def _note(self, event: Event) -> None:
         super()._note(event)
         match event:
+            case EndOfSpeech() if self._input is not None:
+                self._input.close()
             case UserInput(text=text):
                 self.user_input = text
             case TextChunk(index=index, text=text):

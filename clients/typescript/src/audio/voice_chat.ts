@@ -19,7 +19,7 @@ export type VoiceState = "idle" | "listening" | "thinking" | "speaking";
 export interface VoiceChatOptions {
   client: ParleyClient;
   /** Those of each turn. They are read when a turn begins. */
-  options: Omit<ConverseOptions, "text" | "audio" | "conversationId" | "idempotencyKey" | "signal">;
+  options: Omit<ConverseOptions, "text" | "audio" | "turnDetection" | "conversationId" | "idempotencyKey" | "signal">;
   /** The conversation to continue. */
   conversationId?: string | null;
   microphone?: Microphone;

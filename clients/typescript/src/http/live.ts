@@ -12,10 +12,19 @@ interface Environment {
   location?: { origin?: string };
 }
 
+/**
+ * Return whether `fetch` delivers the response while the request is still being sent. That of browsers does not, even
+ * where it can upload live: https://fetch.spec.whatwg.org/#dom-requestinit-duplex.
+ */
+export function readsWhileSending(): boolean {
+  const { process, Deno } = globalThis as Environment;
+  return Boolean(process?.versions?.node || Deno);
+}
+
 /** Return whether this environment can, on a connection to `origin`. A page knows this of its own origin only. */
 export function canUploadLive(origin: string): boolean {
-  const { process, Deno, navigator, location } = globalThis as Environment;
-  if (process?.versions?.node || Deno) return true;
+  if (readsWhileSending()) return true;
+  const { navigator, location } = globalThis as Environment;
   if (navigator?.product === "ReactNative" || location?.origin !== origin) return false;
   const [page] = performance.getEntriesByType("navigation") as { nextHopProtocol?: string }[];
   return PROTOCOLS.has(page?.nextHopProtocol ?? "") && supportsStreams(origin);

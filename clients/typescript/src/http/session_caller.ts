@@ -98,7 +98,9 @@ export class SessionCaller implements Caller {
 
   async #renew(): Promise<boolean> {
     const before = await this.session();
-    await this.signInAgain();
+    const stored = (await this.#options.store?.load()) ?? null;
+    if (stored !== null && stored.token !== before?.token) this.#session = stored; // Another client has renewed it.
+    else await this.signInAgain();
     return this.#session !== null && this.#session.token !== before?.token;
   }
 
@@ -106,10 +108,15 @@ export class SessionCaller implements Caller {
     const session = this.#session;
     const bpAuth = session?.bpAuth;
     if (!session || !bpAuth || bpAuth.expire_at_ms <= Date.now()) return;
-    await this.keep({ ...session, bpAuth: null }); // It can be used once.
     const body = jsonBody({ bp_auth_token: bpAuth.bp_auth_token });
-    const response = await this.signedOut.call({ method: "POST", path: "/bp/user/login", body });
-    await this.enter(await contentOf<LoginReply>(response));
+    try {
+      const response = await this.signedOut.call({ method: "POST", path: "/bp/user/login", body });
+      await this.enter(await contentOf<LoginReply>(response));
+    } catch (error) {
+      const refused = error instanceof ParleyError && !error.retryable;
+      if (refused) await this.keep({ ...session, bpAuth: null }); // It can be used once.
+      throw error;
+    }
   }
 
   async #load(): Promise<void> {

@@ -7,6 +7,7 @@ import { joined } from "../streams/bytes.js";
 
 const TOLERANCE_S = 300;
 const PREFIX = "whsec_";
+const SECRET = /^whsec_(?=.)([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 /** An event of an app. It may arrive more than once, with the same `id`. */
 export interface WebhookEvent {
@@ -30,7 +31,8 @@ export class WebhookRefused extends ParleyError {
 export type WebhookHeaders = Headers | Record<string, string | string[] | undefined>;
 
 /**
- * Return the event in a request. Throws `WebhookRefused` if it was not signed with one of the secrets.
+ * Return the event in a request. Throws `WebhookRefused` if it was not signed with one of the secrets, and `TypeError`
+ * if one of them is empty or malformed.
  *
  * `body` are the bytes exactly as they have arrived. `secrets` begin with `whsec_`. While one replaces another, give
  * both.
@@ -41,22 +43,25 @@ export function verifyWebhook(
   secrets: string | readonly string[],
   { nowS = Date.now() / 1000 }: { nowS?: number } = {},
 ): WebhookEvent {
+  const keys = [secrets].flat().map(keyOf);
   const [id, time, signatures] = ["id", "timestamp", "signature"].map((name) => headerOf(headers, `webhook-${name}`));
-  if (!id || !time || !/^\d+$/.test(time)) throw new WebhookRefused("webhook-timestamp is missing or malformed");
+  if (!id) throw new WebhookRefused("webhook-id is missing");
+  if (!time || !/^\d+$/.test(time)) throw new WebhookRefused("webhook-timestamp is missing or malformed");
   if (Math.abs(nowS - Number(time)) > TOLERANCE_S) {
     throw new WebhookRefused("webhook-timestamp is too far from the time of this machine");
   }
   const bytes = typeof body === "string" ? utf8(body) : body;
   const text = joined([utf8(`${id}.${time}.`), bytes]);
   const given = (signatures ?? "").split(" ");
-  const expected = [secrets].flat().map((secret) => `v1,${base64(hmacSha256(keyOf(secret), text))}`);
+  const expected = keys.map((key) => `v1,${base64(hmacSha256(key, text))}`);
   const proven = expected.map((right) => given.map((one) => isEqual(right, one)).includes(true)).includes(true);
   if (!proven) throw new WebhookRefused("webhook-signature is missing or wrong");
   return JSON.parse(new TextDecoder().decode(bytes)) as WebhookEvent;
 }
 
+/** Return the key. An empty one, such as that of a setting that is missing, would accept everyone's signature. */
 function keyOf(secret: string): Uint8Array {
-  if (!secret.startsWith(PREFIX)) throw new TypeError(`a secret of a webhook begins with ${PREFIX}`);
+  if (!SECRET.test(secret)) throw new TypeError(`a secret of a webhook is ${PREFIX} and a key in Base64`);
   return fromBase64(secret.slice(PREFIX.length));
 }
 

@@ -8,6 +8,7 @@ import { cancelStream } from "./cancel.js";
 import { EventStream } from "./event_stream.js";
 import type { SpeechEvent } from "./events.js";
 import { leavingWith } from "./leaving.js";
+import { SingleReading } from "./single_reading.js";
 
 export interface SpeakOptions {
   /** Names of speech strategies, in the order in which they are tried. */
@@ -29,7 +30,7 @@ export class Speech implements AsyncIterable<SpeechEvent> {
   readonly #stream: EventStream;
   readonly #leaving = new AbortController();
   readonly #audio: Uint8Array[] = [];
-  #events: AsyncGenerator<SpeechEvent> | null = null;
+  readonly #events = new SingleReading(() => this.#read());
 
   constructor(caller: Caller, text: string, options: SpeakOptions) {
     const { strategies, platformParams, idempotencyKey = randomId(), signal } = options;
@@ -51,19 +52,18 @@ export class Speech implements AsyncIterable<SpeechEvent> {
 
   /** The events, each once and in order, up to `end`. Lost connections are resumed. Throws `ParleyError`. */
   [Symbol.asyncIterator](): AsyncGenerator<SpeechEvent> {
-    this.#events ??= this.#read();
-    return this.#events;
+    return this.#events.events();
   }
 
-  /** Read all events that remain. Return the audio. */
+  /** Read all events that remain. Return the audio. Throws if a loop was left before `end`. */
   async finish(): Promise<Uint8Array> {
-    for await (const _ of this);
+    if (this.end === null) for await (const _ of this);
     return this.audio;
   }
 
   /** Stop the synthesis. The events go on to an `end` with `canceled`. */
   async interrupt(): Promise<void> {
-    if (this.#events !== null) await this.#stream.opened;
+    if (this.#events.begun) await this.#stream.opened;
     if (this.streamId !== null) await cancelStream(this.#caller, this.streamId, null);
     else this.#leaving.abort();
   }

@@ -2,12 +2,14 @@
 
 import type { ConversationEnd, TurnDetection } from "../api.js";
 import { randomId } from "../crypto/encodings.js";
+import { readsWhileSending } from "../http/live.js";
 import type { ApiRequest, Caller } from "../http/transport.js";
 import { cancelStream } from "./cancel.js";
 import { EventStream, type ConnectionState, type OnConnection } from "./event_stream.js";
 import type { ConversationEvent } from "./events.js";
 import { encodedAudio, encodedText, Input, inputBody, type Pieces } from "./input.js";
 import { leavingWith } from "./leaving.js";
+import { SingleReading } from "./single_reading.js";
 
 export interface ReadOptions {
   /** Stops reading. To stop the answer too, call `interrupt`. */
@@ -33,7 +35,8 @@ export interface ConverseOptions extends ReadOptions {
   sttPrompt?: string;
   /**
    * With PCM or WAV as `audio`: the server hears when the user has finished speaking, sends `end_of_speech` and answers.
-   * No more is read from `audio` then.
+   * No more is read from `audio` then, which need not end. In browsers and React Native, whose `fetch` reads no response
+   * while it sends, `audio` must be one `Uint8Array`: `HandsFree` of `parley-client/audio` is for them.
    */
   turnDetection?: TurnDetection;
   /** Values for the system prompt's template. */
@@ -55,7 +58,7 @@ export class Turn implements AsyncIterable<ConversationEvent> {
   readonly #stream: EventStream;
   readonly #leaving = new AbortController();
   readonly #paragraphs: string[] = [];
-  #events: AsyncGenerator<ConversationEvent> | null = null;
+  readonly #events = new SingleReading(() => this.#read());
 
   /** `origin` is what is said, or the id of the stream of a turn that was said before. */
   constructor(caller: Caller, origin: ConverseOptions | string, { signal, onConnection }: ReadOptions = {}) {
@@ -68,8 +71,15 @@ export class Turn implements AsyncIterable<ConversationEvent> {
     this.#stream = new EventStream(caller, resumed ? origin : this.#requestOf(origin), leaving, onConnection);
   }
 
-  #inputOf({ text, audio }: ConverseOptions): Input {
+  #inputOf({ text, audio, turnDetection }: ConverseOptions): Input {
     if ((text === undefined) === (audio === undefined)) throw new TypeError("either text or audio is required");
+    const complete = audio === undefined || audio instanceof Uint8Array;
+    if (turnDetection && !complete && !(this.#caller.canUploadLive && readsWhileSending())) {
+      throw new TypeError(
+        "turnDetection cannot end `audio` here, where no response is read while the request is sent: " +
+          "use hands-free of parley-client/audio, or give `audio` as one Uint8Array",
+      );
+    }
     const source = audio !== undefined ? encodedAudio(audio) : encodedText(text!);
     return new Input(source, (error) => this.#leaving.abort(error));
   }
@@ -108,13 +118,12 @@ export class Turn implements AsyncIterable<ConversationEvent> {
    * Throws `ParleyError` if the turn fails.
    */
   [Symbol.asyncIterator](): AsyncGenerator<ConversationEvent> {
-    this.#events ??= this.#read();
-    return this.#events;
+    return this.#events.events();
   }
 
-  /** Read all events that remain. Return the content of `end`. */
+  /** Read all events that remain. Return the content of `end`. Throws if a loop was left before `end`. */
   async finish(): Promise<ConversationEnd> {
-    for await (const _ of this);
+    if (this.end === null) for await (const _ of this);
     return this.end!;
   }
 
@@ -126,7 +135,7 @@ export class Turn implements AsyncIterable<ConversationEvent> {
    * returns, the next turn may begin.
    */
   async interrupt({ heardMs = null }: { heardMs?: number | null } = {}): Promise<void> {
-    if (this.#events !== null && this.streamId === null) await this.#stream.opened;
+    if (this.#events.begun && this.streamId === null) await this.#stream.opened;
     if (this.streamId !== null) await cancelStream(this.#caller, this.streamId, heardMs);
     else this.#leaving.abort();
   }
