@@ -19,6 +19,7 @@ from streams.wire.codec import dumps
 OPERATOR_FILE = "admin-token"
 SERVER_KEY_FILE = "server-key"
 _DEVICE = "make-run"
+_CLONE = Path(__file__).resolve().parent.parent
 
 _TEXT = """
 # Parley listens on {url}
@@ -35,13 +36,14 @@ _TEXT = """
 #   Payments at the sandbox     {url}/dev/payments
 #   Leaderboard, image, email   {url}/dev/engagement
 
-# The variables that the guides use: a user of the app `default`, and the key of the app `signed`
+# The variables that the guides use: a user of the app `default`, the key of the app `signed`, and this clone
 export URL={url} PORT={port}
 export USER_ID={uid}
 export SESSION={session}
 export SERVER={server}
 export PARLEY_SANDBOX_URL={sandbox_url}
 export APP_ID={signed_app} APP_SIGN_KEY={sign_key}
+export CLONE={clone}
 
 # A conversation with streamed text and speech (strategies: local, scripted, scripted-text)
 curl -N "$URL/bp/ai/conversation" -H "X-Service-Session-Token: $SESSION" \\
@@ -91,6 +93,7 @@ async def welcome(settings: Settings, engines: Engines, env: Mapping[str, str]) 
         uid=uid,
         signed_app=SIGNED_APP,
         sign_key=quote(env["APP_SIGN_KEY"]),
+        clone=quote(str(_CLONE)),
         python=quote(sys.executable),
         env_file=quote(str(settings.data_dir / "env")),
         server_key_file=quote(str(settings.data_dir / SERVER_KEY_FILE)),

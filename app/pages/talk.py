@@ -1,11 +1,8 @@
 """The talk page, on which people try an app in the browser. Available in development or by the app's config."""
 
-from http import HTTPStatus
-
 from aiohttp import web
 
 from app.http.errors import PathNotFound
-from app.http.html import Html
 from app.http.rows.endpoint import DEFAULT_APP, Call
 from app.http.rows.inputs import Path, Query
 from app.page_bar import TALK, bar_links
@@ -18,11 +15,6 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "media-src 'self' blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_NOT_FOUND = """<h1>Page not found</h1>
-<p>Either this server has no such app, or the app has no talk page.</p>
-<p>Check the value of <code>?app=</code> in the address. The operator of the server can turn on
-<code>playground</code> in the app's config of kind <code>apps</code>.</p>
-"""
 _FOLDERS = frozenset({"client", "inside", "pronounce", "shared", "talk", "vendor"})
 
 
@@ -42,9 +34,7 @@ async def talk_page(call: Call, query: Query[TalkQuery]) -> web.Response:
     The page is available in development, or if `playground` is on in the app's config of kind `apps`.
     """
     if not playground_shown(call.services, query.app):
-        if "text/html" not in call.request.headers.get("Accept", ""):
-            raise PathNotFound(call.request.path)
-        return _not_found_page(call)
+        raise PathNotFound(call.request.path)
     hidden = () if call.services.settings.shows_docs else (DOCS_LINK,)
     page = static_page("talk/index.html", without=hidden, bar=bar_links(call.services, TALK))
     return await page.response(call.request, policy=_POLICY)
@@ -65,14 +55,6 @@ async def icon(call: Call) -> web.Response:
     Browsers also ask for it when they show JSON.
     """
     return await static_page("logo.svg").response(call.request, policy=_POLICY)
-
-
-def _not_found_page(call: Call) -> web.Response:
-    """Return the 404 page for browsers. It does not reveal whether the app exists."""
-    talk = '<a href="/">Talk</a>' if playground_shown(call.services, DEFAULT_APP) else ""
-    accounts = '<a href="/dev/accounts">Accounts</a>' if call.services.settings.development else ""
-    body = f"{_NOT_FOUND}<nav>{talk}{accounts}</nav>"
-    return Html("Page not found", body).response(status=HTTPStatus.NOT_FOUND)
 
 
 TALK_ROUTES = [

@@ -4,7 +4,7 @@ import asyncio
 import os
 import re
 import shutil
-import sys
+import sysconfig
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +15,8 @@ from app.commands.config_files import import_folder
 from deploy.seeds import SEEDS
 from streams.wire.codec import dumps
 from tests.clients.cases import SIGN_KEY
-from tests.clients.typescript.conftest import CLIENT, built
+from tests.clients.packages import PYTHON, TYPESCRIPT, clone_clients, without_network
+from tests.clients.typescript.conftest import built
 from tests.code.source_files import ROOT
 from tests.deploy.commands import command
 from tests.environment import moved_clock
@@ -53,8 +54,24 @@ COMPILER_OPTIONS = {
 }
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+def blocks(language: str, page: str = GUIDE) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+
+
+def curl_blocks() -> list[str]:
+    return [block for block in blocks("sh") if "$CLONE" not in block]
+
+
+def install_block(client: str, page: str = GUIDE) -> str:
+    """Return the commands that install a client from a clone."""
+    [block] = [block for block in blocks("sh", page) if f'"$CLONE/{client}"' in block]
+    return block
+
+
+async def install(client: str, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Run the block that installs a client into an empty folder."""
+    clone, cache = clone_clients(tmp_path_factory.mktemp("clone")), tmp_path_factory.mktemp("cache")
+    await printed("bash", "-euc", install_block(client), folder=folder, CLONE=str(clone), **without_network(cache))
 
 
 def files(language: str, folder: Path) -> None:
@@ -114,7 +131,7 @@ async def testbed(
 
 
 def test_each_step_has_a_block_of_each_language() -> None:
-    assert len(blocks("sh")) == 1 + len(STEPS)
+    assert len(curl_blocks()) == 1 + len(STEPS)
     for language, ending in (("ts", "ts"), ("python", "py")):
         assert [code.partition("\n")[0].split()[1] for code in blocks(language)] == [
             f"{step}.{ending}" for step in STEPS
@@ -122,9 +139,16 @@ def test_each_step_has_a_block_of_each_language() -> None:
     assert "sleep" not in GUIDE
 
 
+def test_the_readmes_of_the_clients_install_them_as_the_guide_does() -> None:
+    for client in (PYTHON, TYPESCRIPT):
+        name = f"clients/{client.name}"
+        lines = install_block(name, (client / "README.md").read_text()).splitlines()
+        assert set(lines) <= set(install_block(name).splitlines())
+
+
 @NEEDS_CURL
 async def test_the_blocks_of_curl_run_unchanged(testbed: dict[str, str], tmp_path: Path) -> None:
-    output = await printed_by("".join(blocks("sh")), tmp_path, **testbed)
+    output = await printed_by("".join(curl_blocks()), tmp_path, **testbed)
     refused, user, *_ = [line for line in output.splitlines() if line.startswith('{"')][1:]
     assert '"error_type":"auth_failed"' in refused
     assert '"is_new_user":false' in user
@@ -134,22 +158,25 @@ async def test_the_blocks_of_curl_run_unchanged(testbed: dict[str, str], tmp_pat
     made_audio(tmp_path)
 
 
-async def test_the_blocks_of_python_run_unchanged(testbed: dict[str, str], tmp_path: Path) -> None:
+async def test_the_blocks_of_python_run_unchanged(
+    testbed: dict[str, str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    await install("clients/python", tmp_path, tmp_path_factory)
     files("python", tmp_path)
-    variables = {**reader(testbed), "PYTHONPATH": str(ROOT / "clients" / "python")}
-    runs = [(sys.executable, "-W", "error", f"{step}.py") for step in STEPS[1:]]
+    variables = {**reader(testbed), "PYTHONPATH": sysconfig.get_path("purelib")}
+    runs = [(str(tmp_path / ".venv/bin/python"), "-W", "error", f"{step}.py") for step in STEPS[1:]]
     check(await in_order(runs, tmp_path, variables), tmp_path, same="True")
 
 
-async def test_the_blocks_of_typescript_run_unchanged(testbed: dict[str, str], built: None, tmp_path: Path) -> None:
+async def test_the_blocks_of_typescript_run_unchanged(
+    testbed: dict[str, str], built: None, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    await install("clients/typescript", tmp_path, tmp_path_factory)
     files("ts", tmp_path)
     (tmp_path / "node.d.ts").write_text(TYPES_OF_NODE)
-    (tmp_path / "package.json").write_text('{"private": true, "type": "module"}')
     (tmp_path / "tsconfig.json").write_bytes(dumps({"compilerOptions": COMPILER_OPTIONS}))
-    (tmp_path / "node_modules").mkdir()
-    (tmp_path / "node_modules/parley-client").symlink_to(CLIENT)
     node = shutil.which("node") or "node"
-    await printed(node, str(CLIENT / "node_modules/.bin/tsc"), folder=tmp_path)
+    await printed(node, str(TYPESCRIPT / "node_modules/.bin/tsc"), folder=tmp_path)
     runs = [(node, f"{step}.js") for step in STEPS[1:]]
     check(await in_order(runs, tmp_path, reader(testbed)), tmp_path, same="true")
 

@@ -22,7 +22,7 @@ from tests.running.ports import free_ports
 
 pytestmark = pytest.mark.timeout(180)  # Stores, engines and the server start, and the machine may be busy.
 
-_LEFT = 'echo "left: ${DATABASE_URL:-no settings}, $USER_ID, $APP_ID, ${#APP_SIGN_KEY} characters"'
+_LEFT = 'echo "left: ${DATABASE_URL:-no settings}, $USER_ID, $APP_ID, ${#APP_SIGN_KEY} characters, $CLONE"'
 """What the welcome leaves in a shell."""
 
 
@@ -84,7 +84,7 @@ async def _the_welcome_can_be_pasted_into_a_shell(local: Command, tmp_path: Path
     assert '"is_new_user":false' in output
     assert '"scripted-text"' in output
     assert (elsewhere / "configs" / "default" / "conversation" / "local.yaml").exists()
-    assert output.endswith(f"left: no settings, {_user(local.lines)}, signed, 64 characters\n")
+    assert output.endswith(f"left: no settings, {_user(local.lines)}, signed, 64 characters, {ROOT}\n")
     [make_token] = [line.removeprefix("# ") for line in welcome.splitlines() if "-m app token make" in line]
     assert (await _shell(f"{make_token}; echo $SERVER", elsewhere)).count(".") == 2, "a JWT"
 

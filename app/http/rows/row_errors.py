@@ -139,9 +139,11 @@ def response_to(request: web.Request, error: ServiceError) -> web.Response:
     response = error_response(error, statuses, in_full=in_full)
     if row.area.error_page is None:
         return _for_browser(request, response, row)
+    response.headers["Vary"] = "Accept"
     if not wants_html(request):
         return response
     page = row.area.error_page(request, status)
+    page.headers["Vary"] = "Accept"
     if retry_after := response.headers.get("Retry-After"):
         page.headers["Retry-After"] = retry_after
     return page

@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 from storage.configs.kinds.base import ConfigKind
+from streams.wire.lines import is_line
 from streams.wire.model import Matches, Model
 from streams.wire.money import UpperCase
 
@@ -15,14 +16,19 @@ def _are_different(names: list[str]) -> list[str]:
     return names
 
 
+def _on_one_line(title: str) -> str:
+    """Repair a title, as YAML ends a block of text with a line break. Emails have it in their headings."""
+    return " ".join("".join(char if is_line(char) else " " for char in title).split())
+
+
 class Cors(Model):
     origins: list[str] = Field(default_factory=list, max_length=100)
     """Origins of web pages that may call the app, such as `https://example.com`. `*` allows any origin."""
 
 
 class App(Model):
-    title: str = ""
-    """The name of the app, which its pages show."""
+    title: Annotated[str, AfterValidator(_on_one_line)] = ""
+    """The name of the app, which its pages and emails show. Line breaks become blanks."""
     currency: Annotated[str, Matches(r"^[A-Za-z]{3}$", "must be three letters, as in USD"), UpperCase] = "USD"
     """Currency of all prices in the app's configs, as an ISO 4217 code in either case."""
     cors: Cors = Cors()

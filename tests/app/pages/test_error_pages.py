@@ -16,6 +16,7 @@ CHROMIUM = (
 )
 PATHS = {
     "/nothing": (404, "Page not found"),
+    "/?app=nosuch": (404, "Page not found"),
     "/dev/nothing": (404, "Page not found"),
     "/static/talk/nothing.js": (404, "Page not found"),
     "/admin/api/nothing": (404, "Page not found"),
@@ -82,9 +83,13 @@ async def test_the_page_names_the_pages_of_a_development_server(server: Server):
 
 @pytest.mark.parametrize("settings", ["production"], indirect=True)
 async def test_the_page_names_no_page_that_the_server_does_not_show(server: Server):
-    response, page = await get(server, "/dev/mail", Accept=CHROMIUM)
-    assert (response.status, response.content_type) == (404, "text/html")
-    assert 'href="/' not in page
+    for path in ("/dev/mail", "/", "/docs", "/console"):
+        response, page = await get(server, path, Accept=CHROMIUM)
+        assert (response.status, response.content_type) == (404, "text/html"), path
+        assert 'href="/' not in page
+        text = re.sub("<[^>]+>", "", page.partition("<body")[2])
+        for word in ("API reference", "Console", "config", "playground"):
+            assert word not in text, path
 
 
 async def test_calls_of_the_interface_get_the_envelope_whatever_they_accept(server: Server):

@@ -101,6 +101,18 @@ def test_commands_take_the_address_of_the_server_from_their_first_line(guide: st
         assert "8080" not in commands.replace(FIRST_LINE, "")
 
 
+def test_each_guide_reads_messages_of_recipients_of_its_own() -> None:
+    """Messages of another guide, which a reader may have followed before, are not taken for those of this one."""
+    read = [
+        recipient
+        for guide in GUIDES
+        for recipient in set(re.findall(r'/dev/(?:mail|sms)(?:\?to=([^" ]+))?"', "".join(blocks(guide))))
+    ]
+    assert len(read) >= 3
+    assert "" not in read
+    assert len(set(read)) == len(read)
+
+
 @pytest.mark.parametrize("guide", GUIDES)
 def test_commands_wait_by_asking_again_and_not_for_ever(guide: str) -> None:
     commands = "".join(blocks(guide))

@@ -175,6 +175,12 @@ async def test_an_app_can_switch_off_its_page_in_development(server: Server) -> 
     assert (status, reported["error"]["error_type"]) == (404, "not_found")
 
 
+async def test_the_title_of_an_app_is_one_line(server: Server) -> None:
+    await put(server, "apps", "default", {"title": "My\r\nown\u2028app\n"})
+    _, reported = await offers(server)
+    assert reported["title"] == "My own app"
+
+
 @IN_PRODUCTION
 async def test_each_app_has_its_own_page(server: Server) -> None:
     await put(server, "apps", "default", {"playground": True}, app_id="other")
@@ -234,6 +240,8 @@ async def test_a_browser_gets_a_readable_error_if_an_app_has_no_page(server: Ser
     assert hidden == unknown
     assert hidden[0] == 404
     assert b"<h1>Page not found</h1>" in hidden[1]
+    assert b"setting playground" in hidden[1]
+    assert b'<header class="page-bar">' in hidden[1]
 
 
 @IN_PRODUCTION

@@ -7,8 +7,8 @@ import { curlOf, pythonOf, typescriptOf } from "./snippets.js";
 
 const LANGUAGES = [
   { id: "curl", title: "curl", of: curlOf, needs: "Needs curl and a shell." },
-  { id: "typescript", title: "TypeScript", of: typescriptOf, needs: "Needs Node 20 and npm install parley-client." },
-  { id: "python", title: "Python", of: pythonOf, needs: "Needs Python 3.11 and pip install parley-client." },
+  { id: "typescript", title: "TypeScript", of: typescriptOf, needs: "Needs Node 20 and the client in clients/typescript." },
+  { id: "python", title: "Python", of: pythonOf, needs: "Needs Python 3.11 and the client in clients/python." },
 ];
 
 export function Code({ record }) {

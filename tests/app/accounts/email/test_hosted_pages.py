@@ -55,6 +55,9 @@ async def test_links_of_an_app_whose_emails_are_switched_off(box: Mailbox):
 )
 async def test_links_that_were_cut_or_changed(box: Mailbox, path: str):
     assert await opened(box, path) == (400, "text/html", BROKEN)
+    for accept in ("text/html", "application/json"):
+        async with box.server.http.get(box.server.url + path, headers={"Accept": accept}) as response:
+            assert (response.content_type, response.headers["Vary"]) == (accept, "Accept")
 
 
 async def test_a_link_with_an_invalid_address(box: Mailbox):
