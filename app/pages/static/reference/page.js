@@ -12,6 +12,8 @@ showSearch(outline);
 // The viewer reads the address when it starts, so that links are made known to it before.
 followLinks(outline);
 
+const NARROW = matchMedia("(max-width: 40rem)");
+
 // Disable everything that would load from another host, because the Content-Security-Policy blocks it.
 const viewer = Scalar.createApiReference("#reference", {
   url: "/openapi.json",
@@ -29,6 +31,8 @@ const viewer = Scalar.createApiReference("#reference", {
   hideDarkModeToggle: true,
   // Each operation has examples in the languages of the clients, which were run.
   hiddenClients: true,
+  // The form in which requests are tried needs a wider screen.
+  hideTestRequestButton: NARROW.matches,
   hideModels: true,
   orderSchemaPropertiesBy: "preserve",
   documentDownloadType: "direct",
@@ -36,7 +40,7 @@ const viewer = Scalar.createApiReference("#reference", {
   generateTagSlug: ({ name }) => name,
   setPageTitle: ({ title }) => {
     reportWhere(outline, contents.show);
-    return `${title} · Parley API reference`;
+    return title === "Parley" ? "API reference · Parley" : `${title} · API reference · Parley`;
   },
 });
 reportWhere(outline, contents.show);

@@ -13,13 +13,20 @@ async function useSession(viewer) {
   try {
     const user = await newUser();
     viewer.updateConfiguration({ ...viewer.getConfiguration(), authentication: withSession(user.session.session_token) });
-    status.textContent = `Requests are sent as the new user ${user.uid}.`;
-    button.textContent = "Use another session";
+    show("Session in use", `Requests are sent as the new user ${user.uid}.`);
+    button.classList.add("used");
   } catch (error) {
-    status.textContent = `No session: ${error.message}`;
+    show("No session", `No session: ${error.message}`);
   } finally {
     button.disabled = false;
   }
+}
+
+/** The button shows the outcome. The rest is read to screen readers, and shown when the button is pointed at. */
+function show(name, outcome) {
+  button.querySelector("span").textContent = name;
+  button.title = `${outcome} Click for another user.`;
+  status.textContent = outcome;
 }
 
 async function newUser() {
