@@ -49,7 +49,7 @@ async def read_sms(call: Call, query: Query[SmsQuery]) -> web.Response:
 def _page(call: Call, messages: list[KeptMessage], *, to: str) -> Html:
     return inbox_page(
         call,
-        "Text messages",
+        "SMS",
         [Kept(message.id, _item(message)) for message in messages],
         search=Search("Phone number", "tel", to),
         none=f"There are no text messages{' to this number' if to else ''} yet. {_TRY}",

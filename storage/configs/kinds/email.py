@@ -105,7 +105,7 @@ class Email(Model):
     """Hosts to which the variables of requests may lead, besides those of `verify_redirect_url` and `reset_url`. A
     value that a browser would open at another host, or of which mail programs would make a link to one, is
     refused."""
-    color: Annotated[str, Matches(r"^#[0-9a-fA-F]{6}$", "must be a colour such as #1f6feb")] = "#1f6feb"
+    color: Annotated[str, Matches(r"^#[0-9a-fA-F]{6}$", "must be a colour such as #0172ad")] = "#0172ad"
     """The colour of the buttons on this server's pages, and in the emails that it writes."""
     templates: Templates = Templates()
     """Emails that replace the built-in ones."""
