@@ -53,7 +53,7 @@ def inbox_page(
         f'value="{escape(search.value)}"><button class="quiet">Show</button></form>'
     )
     return Html(
-        title,
+        f"{title} · Parley",
         f'<div class="top"><h1>{escape(title)}</h1>{form}</div>\n{listed}\n<p role="status" class="unseen"></p>',
         bar=bar(call.services, call.endpoint.path),
         layout="list",

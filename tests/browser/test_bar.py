@@ -55,6 +55,7 @@ async def test_every_page_begins_with_the_same_bar(chromium: Browser, sandbox_se
         await expect(shown).to_be_visible()
         await expect(shown).to_have_text(title)
         assert await page.evaluate(_CLIPPED) == [], title
+        await expect(page).to_have_title(re.compile(rf"^({title}|.+ · {title}) · Parley$"))
         if path != "/docs":  # Its viewer is not ours.
             await check_accessibility(page)
         for scheme in ("dark", "light"):

@@ -25,7 +25,13 @@ headers that it needs. `X-Service-App-Id` names the app; without it, the app is 
 Every error response has this body, whatever the status. `extra` is optional:
 
 ```json
-{"error": {"error_type": "invalid_parameter", "message": "invalid_parameter: text is required", "extra": {}}}
+{
+  "error": {
+    "error_type": "invalid_parameter",
+    "message": "invalid_parameter: text is required",
+    "extra": {}
+  }
+}
 ```
 
 `message` is `<error_type>: <what is wrong>`. An unknown path returns 404 `not_found`. A wrong method returns 405

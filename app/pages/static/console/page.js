@@ -49,7 +49,7 @@ function Shell({ self, onLeave }) {
   const Page = pageOf(route) ?? NoPage;
   const key = [area, ...route.parts].join("/");
   useEffect(() => {
-    document.title = `${Page === NoPage ? TEXTS.noPage.title : TEXTS[area]} – ${TEXTS.product}`;
+    document.title = `${Page === NoPage ? TEXTS.noPage.title : TEXTS[area]} · Console · ${TEXTS.product}`;
     setOpen(false);
     scrollTo(0, 0);
   }, [key]);

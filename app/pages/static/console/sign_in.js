@@ -56,7 +56,7 @@ export function SignIn({ ended, onDone }) {
       ${asksToken
         ? html`<label>${texts.token}<input type="password" autocomplete="current-password" required value=${token}
             aria-describedby="help" onInput=${(event) => setToken(event.currentTarget.value)} /></label>
-            <small id="help" class="muted">${texts.tokenHelp}</small>`
+            <small id="help" class="muted">${texts.tokenHelp} <code>${texts.tokenCommand}</code></small>`
         : html`<label>${texts.code}<input inputmode="numeric" autocomplete="one-time-code" required value=${code} ref=${focus}
             aria-describedby="help" onInput=${(event) => setCode(event.currentTarget.value)} /></label>
             <small id="help" class="muted">${texts.codeHelp}</small>`}

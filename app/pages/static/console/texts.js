@@ -51,10 +51,11 @@ export const TEXTS = {
   users: "Users",
   signOut: "Sign out",
   signIn: {
-    title: "Sign in",
+    title: "Sign in to the console",
     ended: "Your session has ended. Sign in again.",
     token: "Operator token",
-    tokenHelp: "An admin adds you with: python -m app operators add",
+    tokenHelp: "On a development server, open the link that make run printed. Otherwise an admin adds you with:",
+    tokenCommand: "python -m app operators add",
     code: "Code",
     codeHelp: "The six digits that your authenticator shows.",
     enrol: "Set up your authenticator",

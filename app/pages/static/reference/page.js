@@ -38,7 +38,7 @@ const viewer = Scalar.createApiReference("#reference", {
   generateTagSlug: ({ name }) => name,
   setPageTitle: ({ title }) => {
     reportWhere(outline, contents.show);
-    return `${title} · Parley API reference`;
+    return title === "Parley" ? "API reference · Parley" : `${title} · API reference · Parley`;
   },
 });
 reportWhere(outline, contents.show);
