@@ -10,7 +10,7 @@ from aiohttp import web
 from app.dev.area import DEVELOPMENT, require_app
 from app.dev.inbox_page import Kept, Search, inbox_page, linked, shown_time
 from app.dev.sandbox import ask_sandbox
-from app.http.html import Html, wants_html
+from app.http.html import Html, prefers_html
 from app.http.links import LinkAddress
 from app.http.rows.docs import Docs, OtherResponse
 from app.http.rows.endpoint import DEFAULT_APP, Call, Endpoint
@@ -63,12 +63,11 @@ async def read_sent(call: Call, query: Query[SentQuery]) -> SentMails:
 async def read_mail(call: Call, query: Query[MailQuery]) -> web.Response:
     """List the emails of the local inbox, the newest first.
 
-    Browsers get a page; with `Accept: application/json`, and without `text/html` in it, the response is a list of
-    `{id, to, subject, text, html, headers, at}`. `at` is in Unix milliseconds. Only development servers have this
-    endpoint.
+    Browsers get a page. Other clients get a list of `{id, to, subject, text, html, headers, at}`; `at` is in Unix
+    milliseconds. Only development servers have this endpoint.
     """
     mails = await ask_sandbox(call.services, _INBOX, lambda inbox: inbox.mails(query.to or None))
-    if not wants_html(call.request):
+    if not prefers_html(call.request):
         return json_response([mail.model_dump() for mail in mails], headers=_VARY)
     opened = next((mail for mail in mails if mail.id == query.id), mails[0] if mails else None)
     source = "" if opened is None else await ask_sandbox(call.services, _INBOX, partial(_source, opened.id))

@@ -1,7 +1,6 @@
 """Small HTML pages that are rendered per request. Without `parts`, they contain no scripts and load nothing."""
 
 import hashlib
-import re
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from urllib.parse import quote
 from aiohttp import web
 from yarl import URL
 
+from app.http.accept import weights
 from streams.wire.page_style import BAR, ICON_URL, PARTS, VARIABLES
 
 _STYLE = """
@@ -33,10 +33,9 @@ iframe { width: 100%; height: 24rem; margin-top: .5rem; border: 1px solid var(--
   border-radius: var(--radius); background: var(--paper); }
 """
 _SCRIPTS = "script-src 'self'; connect-src 'self'; "
-_MAX_MEDIA_TYPES = 30
+_HTML = "text/html"
 _OF_CALLS = ("x-service-", "authorization")
 """The beginnings of headers by which a call of the interface names its app, session or token."""
-_WEIGHT = re.compile(r"[01](\.\d{0,3})?", re.ASCII)
 _DEFAULT_COLOR = "#0172ad"
 _MIN_CONTRAST = 4.5
 """The contrast that text must have with its background, by WCAG 2.2."""
@@ -170,30 +169,24 @@ _PAGE = """<!doctype html>
 
 
 def wants_html(request: web.Request) -> bool:
-    """Return whether the caller is a browser that shows the response."""
-    return "text/html" in ",".join(request.headers.getall("Accept", [])).lower()
+    """Return whether a request names `text/html`, with any weight.
+
+    This decides at addresses that people open from emails, where a browser must never be taken for a program: the
+    `GET` of a program already has the effect of the link. Elsewhere, `prefers_html` decides.
+    """
+    return _HTML in weights(request, "Accept")
 
 
 def prefers_html(request: web.Request) -> bool:
-    """Return whether a request is that of a browser which opens an address.
+    """Return whether a request names `text/html`, ranks it above JSON, and is no call of the interface.
 
-    Such requests name `text/html`, and rank it above JSON. Calls of the interface never do, because some libraries
+    This decides at addresses that programs call, where a program must never be taken for a browser: some libraries
     name `text/html` by default.
     """
     if any(name.lower().startswith(_OF_CALLS) for name in request.headers):
         return False
-    weights = _weights(",".join(request.headers.getall("Accept", [])))
-    html, json = weights.get("text/html", 0.0), weights.get("application/json")
+    accepted = weights(request, "Accept")
+    html, json = accepted.get(_HTML, 0.0), accepted.get("application/json")
     if json is not None:
         return html > json
-    return html > 0 and html >= max(weights.get("application/*", 0.0), weights.get("*/*", 0.0))
-
-
-def _weights(accepted: str) -> dict[str, float]:
-    """Return the media types of a header `Accept` with their weights (RFC 9110 §12.5.1)."""
-    weights = {}
-    for part in accepted.lower().split(",")[:_MAX_MEDIA_TYPES]:
-        media_type, *parameters = (text.strip() for text in part.split(";"))
-        q = next((text[2:] for text in parameters if text.startswith("q=")), "1")
-        weights[media_type] = float(q) if _WEIGHT.fullmatch(q) else 0.0
-    return weights
+    return html > 0 and html >= max(accepted.get("application/*", 0.0), accepted.get("*/*", 0.0))

@@ -11,6 +11,7 @@ from typing import Self
 
 from aiohttp import web
 
+from app.http.accept import weights
 from streams.wire.page_style import BAR, LOGO_FILE, PARTS, VARIABLES
 
 STATIC = Path(__file__).parent / "static"
@@ -55,7 +56,7 @@ class Page:
         headers = {**_HEADERS, "Content-Security-Policy": policy, "Content-Type": self.content_type, "ETag": tag}
         if any(known.value in {"*", self.tag} for known in request.if_none_match or ()):
             return web.Response(status=304, headers=headers)
-        if _accepts_gzip(request.headers.get("Accept-Encoding", "")):
+        if _accepts_gzip(request):
             return web.Response(body=self.gzipped, headers={**headers, "Content-Encoding": "gzip"})
         body = await asyncio.to_thread(gzip.decompress, self.gzipped)
         return web.Response(body=body, headers=headers)
@@ -101,10 +102,6 @@ def _read(stored: Path, content_type: str, changed_ns: int, without: tuple[str, 
     return Page.of(content_type, body)
 
 
-def _accepts_gzip(accepted: str) -> bool:
-    weights = {}
-    for part in accepted.split(","):
-        coding, _, weight = part.partition(";")
-        weights[coding.strip().lower()] = weight.replace(" ", "").lower()
-    gzip_weight = weights.get("gzip", weights.get("*"))
-    return gzip_weight is not None and gzip_weight.rstrip("0.") != "q="
+def _accepts_gzip(request: web.Request) -> bool:
+    accepted = weights(request, "Accept-Encoding")
+    return accepted.get("gzip", accepted.get("*", 0.0)) > 0

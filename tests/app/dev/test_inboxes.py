@@ -14,6 +14,7 @@ from tests.waiting import until
 
 NUMBER, OTHER = "+4915112345678", "+4915112345679"
 BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+PROGRAMS = ("*/*", "application/json", "text/html;q=0.1, application/json")
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,7 @@ async def test_text_messages_are_a_page_for_browsers_and_json_for_all_others(box
     assert first["id"] in one
     assert second["id"] not in one
     assert 'href="/dev/sms" aria-current="page"' in shown
-    for accept in ("*/*", "application/json", "text/html;q=0.1, application/json"):
+    for accept in PROGRAMS:
         async with box.server.http.get(f"{box.server.url}/dev/sms", headers={"Accept": accept}) as response:
             assert (response.content_type, response.headers["Vary"]) == ("application/json", "Accept")
             assert await response.json() == {"messages": [second, first]}
@@ -70,6 +71,10 @@ async def test_an_email_is_shown_as_html_as_text_and_as_it_arrived(box: Mailbox)
     address = new_address()
     code = await box.code(address)
     [mail] = await box.mails(address)
+    for accept in PROGRAMS:
+        async with box.server.http.get(f"{box.server.url}/dev/mail", headers={"Accept": accept}) as response:
+            assert (response.content_type, response.headers["Vary"]) == ("application/json", "Accept")
+            assert mail in await response.json()
     shown = await page(box, "/dev/mail", to=address)
     assert re.findall(r'value="(html|text|source)"', shown) == ["html", "text", "source"]
     frame = re.search(r'<iframe [^>]*sandbox="([^"]*)"[^>]* srcdoc="([^"]*)"', shown)
