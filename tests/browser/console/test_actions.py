@@ -4,7 +4,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from playwright.async_api import Browser, Page, ViewportSize, expect
+from playwright.async_api import Browser, Page, Route, ViewportSize, expect
 
 from storage.operators import operators
 from storage.operators.audit import COMMAND
@@ -113,8 +113,10 @@ async def test_a_person_is_exported_and_then_erased(page: Page, server: Server) 
     uid, token = await server.login()
     await page.goto(f"{server.url}/console#/users/default/{uid}")
     await page.get_by_role("button", name="Export data").click()
+    await act(page, "Export data")
+    await page.reload()
+    await expect(page.get_by_role("button", name="Exporting")).to_be_disabled()
     async with working(server.services):
-        await act(page, "Export data")
         await expect(page.get_by_role("button", name="Get a link to the export")).to_be_visible()
     await page.reload()
     await check(page, "exported")
@@ -143,9 +145,18 @@ async def test_a_person_is_exported_and_then_erased(page: Page, server: Server) 
     await act(page, "Export data")
     await expect(page.get_by_role("button", name="Exporting")).to_be_disabled()
     await page.set_viewport_size(DESKTOP)
+
+    async def answer_late(route: Route) -> None:
+        answer = await route.fetch()
+        await page.clock.run_for(5_000)  # The page asks for the state of the export each second.
+        await route.fulfill(response=answer)
+
+    await page.clock.install()
+    await page.route("**/erase", answer_late)
     await page.get_by_role("button", name="Erase").click()
     await act(page, "Erase", name=other, reason="Asked by letter")
     await expect(page.get_by_text("The user is erased.")).to_be_visible()
+    await page.clock.run_for(5_000)
 
 
 async def test_an_editor_is_told_who_may_export(chromium: Browser, server: Server, page_faults: PageFaults) -> None:

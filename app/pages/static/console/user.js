@@ -26,7 +26,7 @@ export function User({ route, canEdit, isAdmin }) {
     <${Crumbs} steps=${[[TEXTS.users, hrefOf(["users"], { app })], [account.app]]} />
     <header class="head"><h1>${account.name || texts.unnamed}</h1>${(account.status !== "active" || !account.ban) && html`<${Badge} state=${account.status} />`}
       ${account.ban && html`<${Badge} state="banned" />`}
-      <${Actions} account=${account} canEdit=${canEdit} isAdmin=${isAdmin} changed=${changed} /></header>
+      <${Actions} key=${account.user_id} account=${account} canEdit=${canEdit} isAdmin=${isAdmin} changed=${changed} /></header>
     ${done && html`<p class="good" role="status">${done}</p>`}
     ${account.status === "frozen" && html`<${Note} tone="waiting">${texts.closes} <${Time} at=${account.closes_at} /><//>`}
     ${account.status === "deactivated" && html`<${Note} tone="waiting">${TEXTS.receiptPage.erased} <a href=${hrefOf(["users", app, user, "receipt"])}>${TEXTS.receiptPage.open}</a><//>`}
@@ -76,6 +76,7 @@ function Adjust({ asset, path, changed }) {
 
 function Actions({ account, canEdit, isAdmin, changed }) {
   const products = useLoaded(() => read("/configs", { app: account.app, kind: "products" }), [account.app]);
+  const [isErasing, setErasing] = useState(false);
   const path = userPath(account.app, account.user_id);
   const run = (name) => ({ send }) => send("POST", `${path}/${name}`, {});
   const unban = html`<${Action} title=${texts.unban} text=${texts.unbanText} reason onRun=${run("unban")} onDone=${changed(texts.unbanned)} />`;
@@ -83,6 +84,15 @@ function Actions({ account, canEdit, isAdmin, changed }) {
   if (account.status === "deactivated") return account.ban ? html`<div class="actions">${unban}</div>` : null;
   const ban = ({ reason, values, send }) => send("POST", `${path}/ban`, { reason, ...(values.until && { until: new Date(values.until).toISOString() }) });
   const grant = ({ values, send }) => send("POST", `${path}/assets`, { product: values.product });
+  const erase = async (asked) => {
+    setErasing(true);
+    try {
+      return await run("erase")(asked);
+    } catch (error) {
+      setErasing(false);
+      throw error;
+    }
+  };
   const names = (products.value?.configs ?? []).map(({ name }) => [name, name]);
   const isFrozen = account.status === "frozen";
   return html`<div class="actions">
@@ -96,7 +106,7 @@ function Actions({ account, canEdit, isAdmin, changed }) {
       ? unban
       : html`<${Action} title=${texts.ban} text=${texts.banText(account.sessions)} reason danger name=${account.user_id}
           fields=${[{ id: "until", title: texts.banUntil, type: "datetime-local", help: texts.banUntilHelp }]} onRun=${ban} onDone=${changed(texts.banned)} />`}
-    <${Export} path=${path} found=${account.export} isAdmin=${isAdmin} />
-    ${isAdmin && html`<${Action} title=${texts.erase} text=${texts.eraseText} disabled=${Boolean(account.restriction)} reason danger name=${account.user_id} onRun=${run("erase")} onDone=${changed(texts.erased)} />`}
+    <${Export} path=${path} found=${account.export} isAdmin=${isAdmin} isErasing=${isErasing} />
+    ${isAdmin && html`<${Action} title=${texts.erase} text=${texts.eraseText} disabled=${Boolean(account.restriction)} reason danger name=${account.user_id} onRun=${erase} onDone=${changed(texts.erased)} />`}
   </div>`;
 }
