@@ -27,6 +27,8 @@ _MACHINERY = (
 database, and values with their encoding."""
 _VALIDATION = "streams/wire/model.py"
 """A model calls the validators of its fields, which is no way back."""
+_STORES = "storage/"
+"""Callbacks of a store's connection also serve those who asked it before. What asks it now is in a task."""
 
 
 @dataclass
@@ -42,12 +44,14 @@ class Trace:
         """The files apart from the machinery of all requests."""
         return [name for name in self.files if not name.startswith(_MACHINERY)]
 
-    def add(self, frame: FrameType) -> None:
+    def add(self, frame: FrameType, *, in_task: bool) -> None:
         name = _name(frame.f_code.co_filename)
         if name is None or frame.f_code.co_name == "<module>":
             return
         callers = list(_callers(frame))
         if any(caller.startswith(_OUTSIDE) for caller in (name, *callers)):
+            return
+        if not in_task and (name, *callers)[-1].startswith(_STORES):
             return
         if name not in self.files:
             self.files.append(name)
@@ -89,7 +93,7 @@ def traced() -> Iterator[Trace]:
         except RuntimeError:  # A thread has no loop.
             task = None
         if task not in running:
-            trace.add(frame)
+            trace.add(frame, in_task=task is not None)
 
     sys.setprofile(follow)
     try:

@@ -9,6 +9,7 @@ import pytest
 from aiohttp import ClientSession
 
 from storage.operators.audit import COMMAND
+from streams.tasks import background
 from streams.wire.codec import dumps
 from tests.app.callers import ask, work_off
 from tests.app.leaderboards.boards import Boards
@@ -147,6 +148,21 @@ async def test_a_request_is_followed_through_few_files(
     sys.stdout.write("\n".join(described(request_.__name__, trace)))
     assert len(trace.own) <= files
     assert len(trace.climbs) <= climbs
+
+
+@pytest.mark.one_valkey
+async def test_what_others_ask_of_a_store_is_no_part_of_a_request(server: Server) -> None:
+    ping = server.services.valkey.ping
+    await ping()
+
+    async def pings() -> None:
+        for _ in range(3):
+            await ping()
+
+    async with background(pings()) as other:
+        with traced() as trace:
+            await other
+    assert trace.files == []
 
 
 def described(name: str, trace: Trace) -> Iterator[str]:
