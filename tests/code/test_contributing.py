@@ -20,7 +20,8 @@ ENTRIES = re.findall(r"^\| [\w ]+ \| (above )?`(\w+)` in `(\S+\.py)` \| `(.+)` \
 ELISION = "…\n"
 COPIED = ("actors", "app", "deploy", "storage", "streams", "tests", "vendors")
 LITERALS = (ast.Dict, ast.List, ast.Tuple)
-WITHIN_S = 60
+WITHIN_S = 240
+"""The processes need 5 s of CPU, and the machine may be busy."""
 
 
 def files() -> Iterator[Path]:
@@ -121,6 +122,7 @@ def test_code_of_the_recipe_is_that_of_the_sample(name: str, block: str):
         position = found + len(part)
 
 
+@pytest.mark.timeout(WITHIN_S + 60)
 async def test_area_of_the_recipe_works_in_a_copy_of_the_code_and_keeps_its_import_contracts(
     databases: Databases, tmp_path: Path
 ):
