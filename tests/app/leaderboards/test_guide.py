@@ -8,8 +8,8 @@ import yaml
 
 from tests.app.leaderboards.boards import Boards
 from tests.code.source_files import ROOT
-from tests.peers.curl import NEEDS_CURL, printed_by
-from tests.running.servers import ADMIN_TOKEN, Server
+from tests.peers.curl import NEEDS_CURL, clone_in, functions_of_guides, printed_by
+from tests.running.servers import Server
 
 PAGE = (ROOT / "docs/guides/leaderboards.md").read_text()
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -18,12 +18,13 @@ BLOCKS = BLOCK.findall(PAGE)
 
 @NEEDS_CURL
 async def test_commands_of_the_page_print_what_it_shows(shared_server: Server, tmp_path: Path) -> None:
-    (tmp_path / ".parley").mkdir()
-    (tmp_path / ".parley" / "admin-token").write_text(ADMIN_TOKEN)
+    clone = str(clone_in(tmp_path))
     _, session = await shared_server.login()
-    commands = "".join(text for language, text in BLOCKS if language == "sh")
+    commands = functions_of_guides() + "".join(text for language, text in BLOCKS if language == "sh")
 
-    stored, *printed = (await printed_by(commands, tmp_path, URL=shared_server.url, SESSION=session)).splitlines()
+    stored, *printed = (
+        await printed_by(commands, tmp_path, URL=shared_server.url, SESSION=session, CLONE=clone)
+    ).splitlines()
 
     assert "revision" in stored
     [shown] = [text.splitlines() for language, text in BLOCKS if not language]

@@ -10,7 +10,7 @@ import pytest
 
 from tests.app.callers import working
 from tests.code.source_files import ROOT
-from tests.peers.curl import NEEDS_CURL, printed_by
+from tests.peers.curl import NEEDS_CURL, clone_in, functions_of_guides, printed_by
 from tests.running.local_engines import save_time
 from tests.running.servers import ADMIN_TOKEN, Databases, Server, new_server
 from vendors.sandbox.server import listening
@@ -24,8 +24,8 @@ TESTED_ELSEWHERE = {
     "signatures": ("tests/clients/test_signature_guide.py",),
 }
 """Guides whose commands have inputs or outputs of their own."""
+FUNCTION = r"(?m)^(\w+)\(\)"
 FIRST_LINE = "URL=${URL:-http://127.0.0.1:${PORT:-8080}}\n"
-FUNCTION = re.compile(r"^\w+\(\) \{.*?\}\n", re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def blocks(guide: str) -> list[str]:
 
 @pytest.fixture
 async def server(databases: Databases, local_vendors: str, tmp_path: Path) -> AsyncIterator[Server]:
-    """A server as of `make run`, in whose folder the commands run."""
+    """A server as of `make run`. The commands run in another folder than that of its clone."""
     async with (
         listening() as sandbox,
         new_server(
@@ -65,9 +65,7 @@ async def server(databases: Databases, local_vendors: str, tmp_path: Path) -> As
             local_url=local_vendors,
         ) as running,
     ):
-        (tmp_path / ".parley").mkdir()
-        (tmp_path / ".parley" / "admin-token").write_text(ADMIN_TOKEN)
-        (tmp_path / ".venv").symlink_to(sys.prefix)
+        (clone_in(tmp_path) / ".venv").symlink_to(sys.prefix)
         await save_time(running.url, app_id="default", operator_token=ADMIN_TOKEN)
         yield running
 
@@ -76,10 +74,11 @@ async def server(databases: Databases, local_vendors: str, tmp_path: Path) -> As
 @pytest.mark.parametrize("expected", EXPECTED, ids=lambda expected: expected.guide)
 async def test_all_commands_of_a_guide_succeed(server: Server, expected: Printed, tmp_path: Path) -> None:
     _, session = await server.login()
-    functions = "".join(FUNCTION.findall("".join(blocks("README"))))
-    commands = functions + "".join(blocks(expected.guide))
+    commands = functions_of_guides() + "".join(blocks(expected.guide))
     async with working(server.services):
-        printed = await printed_by(commands, tmp_path, URL=server.url, SESSION=session)
+        printed = await printed_by(
+            commands, tmp_path, URL=server.url, SESSION=session, CLONE=str(tmp_path / "clone")
+        )
     assert "error_type" not in printed, printed
     assert {
         pattern: len(re.findall(pattern, printed, re.MULTILINE)) for pattern in expected.found
@@ -111,6 +110,12 @@ def test_each_guide_reads_messages_of_recipients_of_its_own() -> None:
     assert len(read) >= 3
     assert "" not in read
     assert len(set(read)) == len(read)
+
+
+@pytest.mark.parametrize("guide", GUIDES.keys() - {"README"})
+def test_no_guide_replaces_a_function_of_all_guides(guide: str) -> None:
+    """Readers follow the guides in one shell."""
+    assert set(re.findall(FUNCTION, "".join(blocks(guide)))).isdisjoint(re.findall(FUNCTION, functions_of_guides()))
 
 
 @pytest.mark.parametrize("guide", GUIDES)

@@ -14,20 +14,19 @@ from storage.accounts import emails
 from streams.wire.codec import loads
 from tests.app.callers import work_off
 from tests.code.source_files import ROOT
-from tests.peers.curl import NEEDS_CURL, printed_by
-from tests.running.servers import ADMIN_TOKEN, SERVER_KEY, Databases, Server, new_server
+from tests.peers.curl import NEEDS_CURL, clone_in, functions_of, functions_of_guides, printed_by
+from tests.running.servers import SERVER_KEY, Databases, Server, new_server
 from vendors.sandbox.server import Running
 
 pytestmark = NEEDS_CURL
 
 PAGE = (ROOT / "docs/guides/payments.md").read_text()
 BLOCKS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL).findall(PAGE)
-PUT = re.findall(r"^put\(\) \{.*?\}\n", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Reader:
-    """Who follows the guide: a user in a folder of the clone."""
+    """Who follows the guide: a user in a folder beside the clone."""
 
     server: Server
     folder: Path
@@ -40,18 +39,15 @@ class Reader:
             assert f"<{name}>" in command
             command = command.replace(f"<{name}>", value)
         assert "<" not in command
-        functions = "".join([*PUT, *(function for block in BLOCKS for function in defined(block))])
-        text = (functions + command).replace(".venv/bin/python", sys.executable)
-        env = {"PYTHONPATH": str(ROOT), "URL": self.server.url, "SESSION": self.session, "USER_ID": self.uid}
+        functions = functions_of_guides() + functions_of("".join(BLOCKS))
+        text = (functions + command).replace("$CLONE/.venv/bin/python", sys.executable)
+        env = {"PYTHONPATH": str(ROOT), "CLONE": str(self.folder / "clone"), "URL": self.server.url}
+        env |= {"SESSION": self.session, "USER_ID": self.uid}
         return loads(await printed_by(text, self.folder, **env))
 
     async def approve(self, link: str) -> None:
         async with self.server.http.post(link, data={"action": "approve"}, allow_redirects=False) as response:
             assert response.status == 303
-
-
-def defined(block: str) -> list[str]:
-    return re.findall(r"^\w+\(\) \{.*?\}\n", block, re.MULTILINE | re.DOTALL)
 
 
 def command(beginning: str) -> str:
@@ -63,9 +59,7 @@ def command(beginning: str) -> str:
 @pytest.fixture
 async def reader(databases: Databases, tmp_path: Path, platform: Running) -> AsyncIterator[Reader]:
     async with new_server(databases, tmp_path / "data", sandbox_url=platform.url) as server:
-        (tmp_path / ".parley").mkdir()
-        (tmp_path / ".parley" / "admin-token").write_text(ADMIN_TOKEN)
-        (tmp_path / ".parley" / "server-key").write_text(SERVER_KEY)
+        (clone_in(tmp_path) / ".parley" / "server-key").write_text(SERVER_KEY)
         yield Reader(server, tmp_path, *await server.login())
 
 
