@@ -95,14 +95,7 @@ export class Talk {
 
   /** The user has finished speaking. */
   async release() {
-    if (!this.voice.active) return;
-    const turn = this.current;
-    try {
-      await this.voice.release();
-    } catch (error) {
-      if (turn?.input.audio && !turn.stored) this.#remove(turn);
-      this.#showError(error);
-    }
+    if (this.voice.active) await this.voice.release();
   }
 
   /** Begin or end the mode in which pauses of the user end turns. */
@@ -228,8 +221,11 @@ export class Talk {
   async #read(turn, retry = null) {
     turn.reading = this.#eventsOf(turn);
     const error = await turn.reading;
-    if (turn.removed || error?.kind === "canceled") return null; // The recording was too short.
-    if (error) {
+    if (turn.removed) return null;
+    if (error?.kind === "short") {
+      this.#remove(turn);
+      this.#showError(error);
+    } else if (error) {
       turn.failed(error);
       this.#playback.end(turn);
       this.#showError(error, retry);

@@ -1,20 +1,16 @@
 // The user's voice: what is recorded while the button is held or, hands-free, while the user speaks.
 
-import { HandsFree, MicrophoneFault } from "../client/parley-client.js";
-
-const SHORTEST_S = 0.3;
-const LONGEST_S = 120;
+import { HandsFree, HoldToTalk } from "../client/parley-client.js";
 
 export class Voice {
   /** Whether the button is held, or the user speaks. */
   active = false;
-  /** Whether the button is held. */
-  held = false;
   /** Whether the microphone is open, and the user is heard. */
   heard = false;
   #microphone;
   #onChange;
   #recording = null;
+  #button;
   #handsFree;
 
   /**
@@ -24,12 +20,18 @@ export class Voice {
   constructor({ microphone, player, onSpeech, onInterrupt, onLost, onChange }) {
     this.#microphone = microphone;
     this.#onChange = onChange;
+    this.#button = new HoldToTalk(microphone);
     const onUtterance = (recording) => {
       onInterrupt(); // Also an answer that is not played yet.
       this.#begins(recording);
       onSpeech(recording);
     };
     this.#handsFree = new HandsFree({ microphone, player, onUtterance, onInterrupt, onLost });
+  }
+
+  /** Whether the button is held. */
+  get held() {
+    return this.#button.held;
   }
 
   get handsFree() {
@@ -43,30 +45,24 @@ export class Voice {
 
   /** The user presses the button. Return the recording, which goes on until the user releases it. */
   async hold() {
-    [this.active, this.held] = [true, true];
+    this.active = true;
+    const pressed = this.#button.press();
     this.#onChange();
     try {
-      await this.#microphone.open();
-      if (!this.active) throw new MicrophoneFault("early");
+      const recording = await pressed;
+      this.#begins(recording);
+      return recording;
     } catch (error) {
-      this.#ended();
+      if (!this.held) this.#ended(); // Otherwise, it was pressed again.
       throw error;
     }
-    const recording = this.#microphone.record({ maxSeconds: LONGEST_S });
-    this.#begins(recording);
-    return recording;
   }
 
-  /** The user releases the button. Throws if the recording is too short to be of use. */
+  /** The user releases the button, which also ends what is recorded hands-free. */
   async release() {
-    const recording = this.#recording;
+    const complete = this.held ? this.#button.release() : this.#recording?.stop();
     this.#ended();
-    if (recording === null) return; // The microphone was not open yet.
-    if (recording.seconds < SHORTEST_S) {
-      recording.cancel();
-      throw new MicrophoneFault("short");
-    }
-    await recording.stop();
+    await complete;
   }
 
   async startHandsFree() {
@@ -88,7 +84,7 @@ export class Voice {
 
   #ended() {
     this.#recording = null;
-    [this.active, this.held, this.heard] = [false, false, false];
+    [this.active, this.heard] = [false, false];
     this.#onChange();
   }
 }

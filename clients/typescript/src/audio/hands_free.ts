@@ -1,6 +1,6 @@
 // Conversation without hands: an utterance begins when the user speaks, and a pause ends it.
 
-import { RATE } from "./format.js";
+import { LONGEST_S, RATE } from "./format.js";
 import { Frames } from "./frames.js";
 import type { Microphone } from "./microphone.js";
 import { NearVoice } from "./near_voice.js";
@@ -10,7 +10,6 @@ import { Utterances, type UtteranceChange } from "./utterances.js";
 import { SileroVoiceDetector, type VoiceDetector } from "./voice_detector.js";
 
 const BEFORE_MS = 525; // A voice is only recognized as one after some time.
-const LONGEST_S = 120;
 
 export interface HandsFreeOptions {
   microphone: Microphone;
