@@ -1961,12 +1961,8 @@ var HandsFree = class {
     else if (change === "ended") this.#end();
   }
   #begin() {
-    const { microphone, player, onUtterance, onInterrupt, maxSeconds = LONGEST_S } = this.#options;
+    const { microphone, onUtterance, maxSeconds = LONGEST_S } = this.#options;
     if (microphone.recording) return;
-    if (player.playing) {
-      onInterrupt?.(player.heardMs);
-      player.stop();
-    }
     this.#recording = microphone.record({ maxSeconds, beforeMs: BEFORE_MS });
     onUtterance(this.#recording);
   }
@@ -2818,8 +2814,10 @@ var VoiceChat = class {
       player: this.player,
       ...given.pauseMs !== void 0 && { pauseMs: given.pauseMs },
       ...given.loadDetector && { loadDetector: given.loadDetector },
-      onInterrupt: () => void this.interrupt(),
-      onUtterance: (recording) => void this.#listen(recording),
+      onUtterance: (recording) => {
+        void this.interrupt();
+        void this.#listen(recording);
+      },
       onLost: () => this.#report(new MicrophoneFault("lost"))
     });
   }
@@ -2896,7 +2894,6 @@ var VoiceChat = class {
       this.#changed();
     });
     this.#changed();
-    void this.interrupt();
     try {
       for await (const _ of recording) break;
       await this.#converse({ audio: recording });

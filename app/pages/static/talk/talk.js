@@ -34,7 +34,7 @@ export class Talk {
     visitor.onRequest = (url, options) => this.#requested(url, options);
     const onSpeech = (recording) => this.#say({ audio: recording });
     const onLost = () => this.#showError(new MicrophoneFault("lost"));
-    this.voice = new Voice({ microphone, player, onSpeech, onInterrupt: () => this.interrupt(), onLost, onChange });
+    this.voice = new Voice({ microphone, player, onSpeech, onLost, onChange });
   }
 
   get current() {

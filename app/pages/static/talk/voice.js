@@ -14,19 +14,18 @@ export class Voice {
   #handsFree;
 
   /**
-   * `onInterrupt` is called when the user begins to speak hands-free, and then `onSpeech` with the recording.
-   * `onLost` is called if that mode has ended because the microphone is gone.
+   * `onSpeech` is called with the recording when the user begins to speak hands-free. `onLost` is called if that mode has
+   * ended because the microphone is gone.
    */
-  constructor({ microphone, player, onSpeech, onInterrupt, onLost, onChange }) {
+  constructor({ microphone, player, onSpeech, onLost, onChange }) {
     this.#microphone = microphone;
     this.#onChange = onChange;
     this.#button = new HoldToTalk(microphone);
     const onUtterance = (recording) => {
-      onInterrupt(); // Also an answer that is not played yet.
+      onSpeech(recording); // This interrupts the answer, so it precedes the change to `active`.
       this.#begins(recording);
-      onSpeech(recording);
     };
-    this.#handsFree = new HandsFree({ microphone, player, onUtterance, onInterrupt, onLost });
+    this.#handsFree = new HandsFree({ microphone, player, onUtterance, onLost });
   }
 
   /** Whether the button is held. */

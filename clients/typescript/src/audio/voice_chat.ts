@@ -62,8 +62,10 @@ export class VoiceChat {
       player: this.player,
       ...(given.pauseMs !== undefined && { pauseMs: given.pauseMs }),
       ...(given.loadDetector && { loadDetector: given.loadDetector }),
-      onInterrupt: () => void this.interrupt(),
-      onUtterance: (recording) => void this.#listen(recording),
+      onUtterance: (recording) => {
+        void this.interrupt();
+        void this.#listen(recording);
+      },
       onLost: () => this.#report(new MicrophoneFault("lost")),
     });
   }
@@ -151,7 +153,6 @@ export class VoiceChat {
       this.#changed();
     });
     this.#changed();
-    void this.interrupt();
     try {
       for await (const _ of recording) break; // A recording that is too short begins no turn.
       await this.#converse({ audio: recording });
