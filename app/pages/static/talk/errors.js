@@ -12,10 +12,10 @@ const MICROPHONE = {
   insecure: ["This browser allows the microphone only on secure pages.", "Open the page with https, or on localhost."],
   refused: [
     "The microphone is not allowed for this page.",
-    "Allow it at the address bar or in the browser's settings, then hold the button again. You can also type.",
+    "Allow it at the address bar or in the browser's settings, then try again. You can also type.",
   ],
-  missing: ["No microphone was found.", "Connect a microphone, then hold the button again."],
-  busy: ["The microphone cannot be opened.", "Another program may be using it. Close that program, then hold the button again."],
+  missing: ["No microphone was found.", "Connect a microphone, then try again."],
+  busy: ["The microphone cannot be opened.", "Another program may be using it. Close that program, then try again."],
   lost: ["The microphone was disconnected.", "Connect it again, and turn hands-free on."],
   failed: ["The microphone could not be started.", "Reload the page, or type instead."],
   short: ["The recording is too short.", "Hold the button while you speak."],
@@ -29,7 +29,7 @@ const UNSIGNED = [
 
 // Texts by a pattern of the server's message. The first match is used; they take precedence over `TYPES`.
 const MESSAGES = [
-  [/no speech was heard/, "No speech was heard.", "Hold the button and speak clearly, a little closer to the microphone."],
+  [/no speech was heard/, "No speech was heard.", "Speak clearly, a little closer to the microphone."],
   [/audio is silent/, "The recording is silent.", "Check that the right microphone is selected and not muted."],
   [/audio is clipped/, "The recording is far too loud.", "Turn the microphone down or move away from it."],
   [/audio is too short/, "The recording is too short.", "Read the whole text aloud before you release the button."],

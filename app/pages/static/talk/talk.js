@@ -79,7 +79,9 @@ export class Talk {
     if (stream) this.#resume(stream);
   }
 
+  /** What is typed replaces what the user is saying hands-free, which may be no more than a noise. */
   type(text) {
+    this.#discardSpeech();
     return this.#say({ text });
   }
 
@@ -130,6 +132,7 @@ export class Talk {
 
   /** Start a new conversation. The old one stays on the server, but this page forgets it. */
   async startNew() {
+    this.#discardSpeech();
     const interrupted = this.interrupt();
     [this.turns, this.conversationId, this.lastError] = [[], null, null];
     this.remember();
@@ -190,6 +193,14 @@ export class Talk {
     await turn.input.audio.ended;
     turn.listening = false;
     this.#onChange();
+  }
+
+  /** Discard what the user is saying. It is not sent. */
+  #discardSpeech() {
+    const turn = this.turns.find(({ listening }) => listening);
+    if (!turn) return;
+    this.voice.discard();
+    this.#remove(turn);
   }
 
   #newTurn(options) {

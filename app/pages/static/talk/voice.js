@@ -64,6 +64,13 @@ export class Voice {
     await complete;
   }
 
+  /** Discard what is being recorded. */
+  discard() {
+    const recording = this.#recording;
+    this.#ended();
+    recording?.cancel();
+  }
+
   async startHandsFree() {
     await this.#handsFree.start();
     this.#onChange();
