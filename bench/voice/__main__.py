@@ -2,8 +2,9 @@
 
 `python -m bench.voice` measures what a browser downloads, the CPU time, what is taken for a voice, and when the
 begin and the end of an utterance are found. `--in-browser` first plays every third sentence and all other sounds to
-Chromium's microphone, and compares the detectors over what a page hears, which takes eleven minutes. It needs Node,
-npm, `make clients` and the extra `local`.
+Chromium's microphone, and compares the detectors over what a page hears, which takes eleven minutes. With
+`--over-answer` it measures interruption by voice with the client's detector. It needs Node, npm, `make clients` and
+the extra `local`.
 """
 
 import argparse
@@ -19,6 +20,7 @@ from bench.machine import Cores, describe
 from bench.turns.recordings import Recording, recordings
 from bench.voice.browser import as_heard_by_a_page
 from bench.voice.figures import Heard, table
+from bench.voice.over_answer import LEAKS_DB, cases, heading, row
 from streams.wire.codec import dumps, loads
 
 _FOLDER = Path(__file__).parent
@@ -26,7 +28,7 @@ _SENTENCES = 3
 """One of so many sentences is played to the browser, which takes as long as they are."""
 
 
-async def run(*, in_browser: bool) -> str:
+async def run(*, in_browser: bool, over_answer: bool) -> str:
     made = await recordings()
     if in_browser:
         spoken = [recording for recording in made if recording.end_ms is not None]
@@ -34,11 +36,28 @@ async def run(*, in_browser: bool) -> str:
         made = await as_heard_by_a_page([*spoken[::_SENTENCES], *others])
     sentences = sum(recording.end_ms is not None for recording in made)
     counted = f"{sentences} synthesized sentences and {len(made) - sentences} sounds without speech."
-    return f"{table(await asyncio.to_thread(hear, made), made)}\n\n{counted}\n"
+    measured = await asyncio.to_thread(interruptions if over_answer else compare, made)
+    return f"{measured}\n\n{counted}\n"
 
 
-def hear(made: Sequence[Recording]) -> list[Heard]:
-    """Let all detectors hear the recordings."""
+def compare(made: Sequence[Recording]) -> str:
+    """Return the table of all detectors."""
+    return table(hear(made), made)
+
+
+def interruptions(made: Sequence[Recording]) -> str:
+    """Return the table of what interrupts an answer, with a row for each level of it at the microphone."""
+    sounds = sum(recording.end_ms is None for recording in made)
+    lines = [heading()]
+    for leak_db in LEAKS_DB:
+        played = cases(made, leak_db)
+        [heard] = hear(played, "--over-answer")
+        lines.append(row(list(zip(played, heard.changes, strict=True)), leak_db, sounds=sounds))
+    return "\n".join(lines)
+
+
+def hear(made: Sequence[Recording], *options: str) -> list[Heard]:
+    """Let detectors hear the recordings."""
     if not (_FOLDER / "node_modules").exists():
         subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=_FOLDER, check=True)
     with TemporaryDirectory() as folder:
@@ -46,7 +65,7 @@ def hear(made: Sequence[Recording]) -> list[Heard]:
         for name, recording in zip(names, made, strict=True):
             (Path(folder) / name).write_bytes(recording.pcm)
         (Path(folder) / "recordings.json").write_bytes(dumps(names))
-        done = subprocess.run(["node", _FOLDER / "hear.mjs", folder], check=True, stdout=subprocess.PIPE)
+        done = subprocess.run(["node", _FOLDER / "hear.mjs", folder, *options], check=True, stdout=subprocess.PIPE)
     lines = [loads(line) for line in done.stdout.splitlines() if line.startswith(b"{")]
     return [
         Heard(line["name"], line["version"], line["downloadBytes"], line["cpu"], line["heard"]) for line in lines
@@ -56,13 +75,15 @@ def hear(made: Sequence[Recording]) -> list[Heard]:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.voice", description=__doc__)
     parser.add_argument("--in-browser", action="store_true", help="as a page hears the recordings")
+    parser.add_argument("--over-answer", action="store_true", help="while an answer plays")
     parser.add_argument("--report", type=Path, help="document into which the table is written")
     args = parser.parse_args(arguments)
     machine = describe(Cores.split())
-    report = asyncio.run(run(in_browser=args.in_browser))
+    report = asyncio.run(run(in_browser=args.in_browser, over_answer=args.over_answer))
     print(f"{machine}\n\n{report}", end="")
     if args.report:
-        name = "in-browser" if args.in_browser else "files"
+        where = "in-browser" if args.in_browser else "files"
+        name = "over-answer" if args.over_answer else where
         marks = (f"<!-- voices {name}: written by bench.voice -->", f"<!-- /voices {name} -->")
         write_between(args.report, marks, f"\n{machine}\n\n{report}\n")
 

@@ -52,10 +52,7 @@ def table(detectors: Sequence[Heard], recordings: Sequence[Recording]) -> str:
 def _cells(heard: Heard, recordings: Sequence[Recording]) -> list[str]:
     others = [changes for recording, changes in _pairs(heard, recordings) if recording.end_ms is None]
     spoken = [(recording, changes) for recording, changes in _pairs(heard, recordings) if recording.end_ms]
-    begins = [next((ms for change, ms in changes if change == "began"), None) for _, changes in spoken]
-    early = sum(begin is not None and begin <= BEGIN_MS for begin in begins)
-    late = sum(begin is None or begin > BEGIN_MS + MISSED_MS for begin in begins)
-    in_time = [begin - BEGIN_MS for begin in begins if begin and 0 < begin - BEGIN_MS <= MISSED_MS]
+    early, late, in_time = begins(spoken)
     judged = [(recording, changes) for recording, changes in spoken if recording.pause_ms < PAUSE_MS]
     cut_off, endless, delays = ends(judged)
     return [
@@ -65,11 +62,19 @@ def _cells(heard: Heard, recordings: Sequence[Recording]) -> list[str]:
         f"{sum(bool(changes) for changes in others)} of {len(others)}",
         f"{early} of {len(spoken)}",
         f"{late} of {len(spoken)}",
-        _ranked(in_time, 50, 100),
+        ranked(in_time, 50, 100),
         f"{cut_off} of {len(judged)}",
         f"{endless} of {len(judged)}",
-        _ranked(delays, 50, 95, 100),
+        ranked(delays, 50, 95, 100),
     ]
+
+
+def begins(spoken: Sequence[tuple[Recording, Sequence[Change]]]) -> tuple[int, int, list[float]]:
+    """Count the begins before the speech, and those that are late or missing. Return the delays of the others."""
+    found = [next((ms for change, ms in changes if change == "began"), None) for _, changes in spoken]
+    early = sum(begin is not None and begin <= BEGIN_MS for begin in found)
+    late = sum(begin is None or begin > BEGIN_MS + MISSED_MS for begin in found)
+    return early, late, [begin - BEGIN_MS for begin in found if begin and 0 < begin - BEGIN_MS <= MISSED_MS]
 
 
 def ends(spoken: Sequence[tuple[Recording, Sequence[Change]]]) -> tuple[int, int, list[float]]:
@@ -94,7 +99,8 @@ def _pairs(heard: Heard, recordings: Sequence[Recording]) -> list[tuple[Recordin
     return list(zip(recordings, heard.changes, strict=True))
 
 
-def _ranked(values: Sequence[float], *percents: int) -> str:
+def ranked(values: Sequence[float], *percents: int) -> str:
+    """Return these percentiles of the values, as a cell of a table."""
     ranked = sorted(values)
     if not ranked:
         return "none"

@@ -1,4 +1,5 @@
 // Lets detectors of voices hear recordings: `node hear.mjs FOLDER`, with `recordings.json` and the files that it names.
+// `--over-answer`: only the detector of the client, by the rules of the client while an answer plays.
 // Prints one JSON object per detector: {name, version, downloadBytes, cpu, heard: [[[change, ms], …], …]}.
 
 import { readFileSync } from "node:fs";
@@ -8,10 +9,12 @@ import loadFvad from "@echogarden/fvad-wasm";
 import loadTen from "@gooney-001/ten-vad-lib";
 import * as ort from "onnxruntime-web/wasm";
 import { SileroVoiceDetector, Utterances } from "../../clients/typescript/dist/audio/index.js";
+import { NearVoice } from "../../clients/typescript/dist/audio/near_voice.js";
 
 const RATE = 16_000;
 const VOICE = 0.5; // the probability from which a frame counts as a voice
-const [folder] = process.argv.slice(2);
+const [folder, mode] = process.argv.slice(2);
+const overAnswer = mode === "--over-answer";
 const { Silero } = createRequire(import.meta.url)("@ricky0123/vad-web/dist/models/silero.js");
 const client = new URL("../../clients/typescript/dist/audio/", import.meta.url);
 const modules = new URL("node_modules/", import.meta.url);
@@ -99,10 +102,14 @@ async function ten() {
 /** Return the changes of a recording, with how much audio had been heard by then. */
 async function hear(detector, samples) {
   const { frameSamples } = detector;
+  const near = new NearVoice();
   const utterances = new Utterances({ frameMs: (1000 * frameSamples) / RATE });
   const changes = [];
   for (let at = 0; at + frameSamples <= samples.length; at += frameSamples) {
-    const change = utterances.push(await detector.isVoice(samples.subarray(at, at + frameSamples)));
+    const frame = samples.subarray(at, at + frameSamples);
+    const voiced = await detector.isVoice(frame);
+    const loud = !overAnswer || near.push(frame, { overAnswer }); // Otherwise, detectors are compared by themselves.
+    const change = utterances.push(voiced && loud, { overAnswer });
     if (change) changes.push([change, (1000 * (at + frameSamples)) / RATE]);
   }
   return changes;
@@ -113,7 +120,7 @@ const recordings = JSON.parse(readFileSync(`${folder}/recordings.json`)).map((fi
 });
 const seconds = recordings.reduce((total, { length }) => total + length / RATE, 0);
 
-for (const { load, ...described } of DETECTORS) {
+for (const { load, ...described } of overAnswer ? DETECTORS.slice(0, 1) : DETECTORS) {
   const [heard, used] = [[], { user: 0, system: 0 }];
   for (const samples of recordings) {
     const detector = await load();

@@ -58,6 +58,17 @@ LISTENED_TO = """async () => {
     await voice.microphone.open();
     window.ignore = voice.microphone.listen(() => {});
 }"""
+UTTERED = """async () => {
+    const calls = [];
+    const player = { playing: true, heardMs: 700, stop: () => calls.push("stop") };
+    const microphone = new parley.Microphone();
+    const recording = await new Promise((onUtterance) => {
+        new parley.HandsFree({ microphone, player, onUtterance }).start();
+    });
+    await recording.ended;
+    await microphone.close();
+    return [calls, recording.seconds];
+}"""
 TOUCHED = """async () => {
     await voice.microphone.open();
     await new Promise((resolve) => setTimeout(resolve)); // What was heard until now is no part of the question.
@@ -114,6 +125,14 @@ async def test_a_touch_is_no_question(talk: TalkPage, fixed_strategy) -> None:
         "errors": ["short"],
         "turns": 0,
     }
+
+
+async def test_an_utterance_leaves_the_answer_to_the_app(talk: TalkPage) -> None:
+    """The app interrupts it, because only the app knows an answer that is not played yet."""
+    page = await open_client(talk, strategies=["one"])
+    calls, seconds = await page.evaluate(UTTERED)
+    assert calls == []
+    assert seconds > 1
 
 
 async def test_a_page_cannot_let_the_server_end_its_recording(talk: TalkPage) -> None:

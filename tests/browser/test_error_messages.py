@@ -194,6 +194,31 @@ async def test_the_page_explains_what_an_app_with_signed_requests_needs(
     await expect(talk.alert).not_to_contain_text("strategy")
 
 
+async def test_in_production_users_get_no_advice_for_operators(
+    visit: Visit, settings, page_faults: PageFaults, put, vendor
+) -> None:
+    for app_id in ("signed", "tried"):
+        await put("apps", "default", {"playground": True}, app_id=app_id)
+    await put("auth", "default", {"sign_keys": [{"id": "app", "key": "a key of the app"}]}, app_id="signed")
+    await put("auth", "default", {"require_sign": False, "anonymous_login": True}, app_id="tried")
+    await put("vendor_accounts", "chat", {"platform": "vendor_b_llm", "base_url": vendor.url}, app_id="tried")
+    await put("conversation", "keyless", {"chat": {"account": "chat", "model": "refuse:401"}}, app_id="tried")
+    async with another_server(settings, env="production") as production:
+        talk = await visit(production)
+        page_faults.expected.append(ANSWERED.format(r"\d{3}"))
+        await talk.page.goto(f"{production.url}/?app=signed")
+        await expect(talk.alert).to_have_text(containing("cannot be used with this app", "the app itself"))
+        await expect(talk.alert).not_to_contain_text(re.compile("sign|config|key"))
+        await talk.page.goto(f"{production.url}/?app=tried")
+        await talk.ready()
+        await talk.say("Hello")
+        await expect(talk.alert).to_have_text(containing("no answer at the moment", "another strategy"))
+        details = await talk.open_details()
+        await expect(details).to_contain_text(
+            "The vendor refused the key. Choose another strategy in the settings."
+        )
+
+
 async def test_the_page_works_without_browser_storage(talk: TalkPage) -> None:
     await talk.page.add_init_script(FORBIDS_STORAGE)
     await talk.open("scripted-text")

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 import pytest_asyncio
 from playwright.async_api import Request, expect
 from yarl import URL
@@ -72,6 +73,50 @@ async def test_questions_and_an_interruption_need_no_click(
     assert any(answers)
     assert all(STORY.startswith(heard) and heard != STORY for heard in answers)
     await expect(talk.alert).to_have_count(0)
+
+
+@pytest.fixture
+def asked(talk: TalkPage) -> list[Request]:
+    """The requests of the page that begin a turn."""
+    requests: list[Request] = []
+    talk.page.on("request", lambda request: request.url.endswith("/conversation") and requests.append(request))
+    return requests
+
+
+async def test_what_is_typed_replaces_what_is_being_said(talk: TalkPage, asked: list[Request]) -> None:
+    await talk.open("scripted-text")
+    await talk.button("Hands-free").click()
+    await expect(talk.status).to_contain_text("Listening")
+    await talk.message.fill("The sea is grey")
+    await talk.message.press("Enter")
+    await talk.speech_ended()
+    assert await talk.answered() == ["You said: The sea is grey"]
+    await expect(talk.status).to_contain_text("Speak at any time")
+    assert len(asked) == 1
+    await expect(talk.alert).to_have_count(0)
+
+
+async def test_a_new_conversation_discards_what_is_being_said(talk: TalkPage, asked: list[Request]) -> None:
+    await talk.open("scripted-text")
+    await talk.button("Hands-free").click()
+    await expect(talk.status).to_contain_text("Listening")
+    await talk.button("New conversation").click()
+    await expect(talk.user_message).to_have_count(0)
+    await expect(talk.status).to_contain_text("Speak at any time")
+    await talk.speech_ended()
+    await talk.say("The sea is grey")
+    assert await talk.answered() == ["You said: The sea is grey"]
+    assert len(asked) == 1
+
+
+async def test_the_mode_ends_with_a_strategy_that_does_not_hear(talk: TalkPage, fixed_strategy) -> None:
+    deaf = await fixed_strategy("Hello")
+    await talk.open("scripted-text")
+    await talk.button("Hands-free").click()
+    await expect(talk.button("Hands-free")).to_have_attribute("aria-pressed", "true")
+    await talk.choose(deaf)
+    await expect(talk.button("Hands-free")).to_have_count(0)
+    await expect(talk.status).to_contain_text("Ready")
 
 
 async def test_the_address_can_ask_for_the_mode(talk: TalkPage) -> None:

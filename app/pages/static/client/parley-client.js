@@ -1604,6 +1604,8 @@ var MicrophoneFault = class _MicrophoneFault extends Error {
 
 // src/audio/format.ts
 var RATE = 16e3;
+var SHORTEST_S = 0.3;
+var LONGEST_S = 120;
 var PIECE_SAMPLES = 1200;
 
 // src/audio/frames.ts
@@ -1898,7 +1900,6 @@ async function fetched(url) {
 
 // src/audio/hands_free.ts
 var BEFORE_MS = 525;
-var LONGEST_S = 120;
 var HandsFree = class {
   #options;
   #on = null;
@@ -1960,17 +1961,57 @@ var HandsFree = class {
     else if (change === "ended") this.#end();
   }
   #begin() {
-    const { microphone, player, onUtterance, onInterrupt, maxSeconds = LONGEST_S } = this.#options;
+    const { microphone, onUtterance, maxSeconds = LONGEST_S } = this.#options;
     if (microphone.recording) return;
-    if (player.playing) {
-      onInterrupt?.(player.heardMs);
-      player.stop();
-    }
     this.#recording = microphone.record({ maxSeconds, beforeMs: BEFORE_MS });
     onUtterance(this.#recording);
   }
   #end() {
     void this.#recording?.stop();
+    this.#recording = null;
+  }
+};
+
+// src/audio/hold_to_talk.ts
+var HoldToTalk = class {
+  #microphone;
+  #press = null;
+  #recording = null;
+  constructor(microphone) {
+    this.#microphone = microphone;
+  }
+  /** Whether the button is held. A recording that ends by itself ends this as well. */
+  get held() {
+    return this.#press !== null;
+  }
+  /**
+   * The user presses the button. Return the recording as soon as the microphone is open. Throws `MicrophoneFault`, with
+   * `early` if the button was released before that. If less than 0.3 s are recorded, reading the recording throws `short`.
+   */
+  async press() {
+    const press = /* @__PURE__ */ Symbol();
+    this.#press = press;
+    try {
+      await this.#microphone.open();
+      if (this.#press !== press) throw new MicrophoneFault("early");
+      const recording = this.#microphone.record({ minSeconds: SHORTEST_S, maxSeconds: LONGEST_S });
+      this.#recording = recording;
+      void recording.ended.then(() => this.#released(press));
+      return recording;
+    } catch (error) {
+      this.#released(press);
+      throw error;
+    }
+  }
+  /** The user releases the button. The recording is complete when this resolves. */
+  async release() {
+    const recording = this.#recording;
+    this.#released(this.#press);
+    await recording?.stop();
+  }
+  #released(press) {
+    if (this.#press !== press) return;
+    this.#press = null;
     this.#recording = null;
   }
 };
@@ -1982,6 +2023,7 @@ var Recording = class {
   ended;
   #source;
   #pieces;
+  #shortestBytes;
   #longestBytes;
   #length;
   #end = null;
@@ -1991,10 +2033,11 @@ var Recording = class {
   };
   #changed = new Promise((resolve) => this.#wake = resolve);
   /** `before`: what was heard before the recording, with which it begins. */
-  constructor(source2, before, maxSeconds) {
+  constructor(source2, before, { minSeconds, maxSeconds }) {
     this.#source = source2;
     this.#pieces = before;
     this.#length = before.reduce((length, piece) => length + piece.length, 0);
+    this.#shortestBytes = minSeconds * BYTES_PER_S;
     this.#longestBytes = maxSeconds * BYTES_PER_S;
     this.ended = new Promise((resolve) => this.#resolveEnded = resolve);
   }
@@ -2017,12 +2060,16 @@ var Recording = class {
   }
   async *[Symbol.asyncIterator]() {
     for (let position = 0; ; position += 1) {
-      while (position >= this.#pieces.length && this.#end === null) await this.#changed;
+      while (this.#end === null && (this.#isShort || position >= this.#pieces.length)) await this.#changed;
       if (this.#end === "canceled") throw new MicrophoneFault("canceled");
+      if (this.#isShort) throw new MicrophoneFault("short");
       const piece = this.#pieces[position];
       if (piece === void 0) return;
       yield piece;
     }
+  }
+  get #isShort() {
+    return this.#length < this.#shortestBytes;
   }
   /** Called by the microphone with the next piece. */
   add(piece) {
@@ -2090,13 +2137,13 @@ var Microphone = class {
     }
   }
   /** Start a recording. The microphone must be open, and there is one recording at a time. */
-  record({ maxSeconds = Infinity, beforeMs = 0 } = {}) {
+  record({ minSeconds = 0, maxSeconds = Infinity, beforeMs = 0 } = {}) {
     const { node } = this.#openedNow();
     if (this.#recording) throw new Error("the microphone is recording already");
     clearTimeout(this.#closing);
     const before = beforeMs > 0 ? this.#heard.slice(-Math.ceil(beforeMs / PIECE_MS)) : [];
     const source2 = { flush: () => this.#flush(node), release: () => this.#released() };
-    this.#recording = new Recording(source2, before, maxSeconds);
+    this.#recording = new Recording(source2, before, { minSeconds, maxSeconds });
     return this.#recording;
   }
   /**
@@ -2645,12 +2692,16 @@ var Player = class {
     if (this.#arriving !== null) this.#sound?.end();
     this.#arriving = null;
   }
-  /** Stop immediately, and ignore events until the next answer begins. Return `heardMs`. */
+  /**
+   * Stop immediately, and ignore events until the next answer begins. Return `heardMs`, or null if the user could not hear
+   * the answer: the browser cannot play it, or did not before the user touched the page.
+   */
   stop() {
+    const unheard = this.#state === "failed" || this.#state === "blocked" && this.heardMs === 0;
     this.#stopped = true;
     this.#arriving = null;
     this.#finish("idle");
-    return this.heardMs;
+    return unheard ? null : this.heardMs;
   }
   /** Stop, and no longer wait for the user to touch the page. */
   close() {
@@ -2733,16 +2784,14 @@ var Player = class {
 };
 
 // src/audio/voice_chat.ts
-var SHORTEST_S = 0.3;
-var LONGEST_S2 = 120;
 var VoiceChat = class {
   microphone;
   player;
   #given;
+  #button;
   #handsFree;
   #conversationId;
   #recording = null;
-  #held = false;
   #turn = null;
   // until it has ended and has been played
   #answering = false;
@@ -2757,6 +2806,7 @@ var VoiceChat = class {
     this.#given = given;
     this.#conversationId = given.conversationId ?? null;
     this.microphone = given.microphone ?? new Microphone();
+    this.#button = new HoldToTalk(this.microphone);
     this.player = given.player ?? new Player();
     this.player.watch(() => this.#changed());
     this.#handsFree = new HandsFree({
@@ -2764,8 +2814,10 @@ var VoiceChat = class {
       player: this.player,
       ...given.pauseMs !== void 0 && { pauseMs: given.pauseMs },
       ...given.loadDetector && { loadDetector: given.loadDetector },
-      onInterrupt: () => void this.interrupt(),
-      onUtterance: (recording) => void this.#listen(recording),
+      onUtterance: (recording) => {
+        void this.interrupt();
+        void this.#listen(recording);
+      },
       onLost: () => this.#report(new MicrophoneFault("lost"))
     });
   }
@@ -2786,24 +2838,17 @@ var VoiceChat = class {
   }
   /** Record the user until `release` is called. This interrupts the answer. */
   async hold() {
-    if (this.#held || this.microphone.recording) return;
-    this.#held = true;
+    if (this.#button.held || this.microphone.recording) return;
     void this.interrupt();
     try {
-      await this.microphone.open();
+      void this.#listen(await this.#button.press());
     } catch (error) {
-      this.#held = false;
       this.#report(error);
-      return;
     }
-    if (this.#held) void this.#listen(this.microphone.record({ maxSeconds: LONGEST_S2 }));
-    else this.#report(new MicrophoneFault("early"));
   }
   /** The user has finished speaking. */
-  async release() {
-    if (!this.#held) return;
-    this.#held = false;
-    await this.#recording?.stop();
+  release() {
+    return this.#button.release();
   }
   /** Listen by itself: the user speaks at any time, and a pause ends the turn. */
   async startHandsFree() {
@@ -2827,19 +2872,17 @@ var VoiceChat = class {
       this.#input.cancel();
       return this.#interrupted;
     }
-    const { state } = this.player;
     const heardMs = this.player.stop();
-    const unheard = !this.#spoken || state === "failed" || state === "blocked" && heardMs === 0;
     this.#turn = null;
     this.#answering = false;
-    this.#interrupted = turn.interrupt({ heardMs: unheard ? null : heardMs }).catch((error) => this.#report(error));
+    this.#interrupted = turn.interrupt({ heardMs: this.#spoken ? heardMs : null }).catch((error) => this.#report(error));
     this.#changed();
     return this.#interrupted;
   }
   /** Stop everything, and close the microphone and the player. */
   async close() {
-    this.#held = false;
     this.#recording?.cancel();
+    void this.#button.release();
     this.#handsFree.stop();
     await Promise.all([this.interrupt(), this.microphone.close()]);
     this.player.close();
@@ -2851,10 +2894,9 @@ var VoiceChat = class {
       this.#changed();
     });
     this.#changed();
-    void this.interrupt();
     try {
-      if (await isLongEnough(recording)) await this.#converse({ audio: recording });
-      else this.#report(new MicrophoneFault("short"));
+      for await (const _ of recording) break;
+      await this.#converse({ audio: recording });
     } catch (error) {
       if (!isCanceled(error)) this.#report(error);
     }
@@ -2909,10 +2951,6 @@ var VoiceChat = class {
     onError(error);
   }
 };
-async function isLongEnough(recording) {
-  for await (const _ of recording) if (recording.seconds >= SHORTEST_S) return true;
-  return false;
-}
 function isCanceled(error) {
   return error instanceof MicrophoneFault && error.kind === "canceled";
 }
@@ -2920,6 +2958,7 @@ export {
   ConnectionLost,
   DigestMismatch,
   HandsFree,
+  HoldToTalk,
   Microphone,
   MicrophoneFault,
   NotUnderstood,

@@ -3,9 +3,12 @@
 import { html } from "../vendor/preact.js";
 
 // The server knows which pages it has, so it writes the links (`app/page_bar.py`).
-const links = document.getElementById("bar").innerHTML;
+const bar = document.getElementById("bar");
+
+/** Whether this is a development server. In production, the bar has no links. */
+export const development = bar.content.querySelector("nav") !== null;
 
 export const Bar = ({ children }) => html`<header class="page-bar">
-  <div class="page-links" dangerouslySetInnerHTML=${{ __html: links }} />
+  <div class="page-links" dangerouslySetInnerHTML=${{ __html: bar.innerHTML }} />
   <div class="page-tools">${children}</div>
 </header>`;

@@ -23,7 +23,7 @@ export function Composer({ talk, player, choices, onHandsFree }) {
   const message = text.trim();
   const stops = talk.interruptible && message === "";
   const send = () => {
-    if (message === "" || voice.active) return;
+    if (message === "" || voice.held) return;
     setText("");
     talk.type(message);
   };
@@ -62,7 +62,7 @@ export function Composer({ talk, player, choices, onHandsFree }) {
           onStart=${() => talk.hold()}
           onStop=${() => talk.release()}
         />
-        <${SendOrStop} stops=${stops} enabled=${message !== "" && !voice.active} onStop=${() => talk.interrupt()} />
+        <${SendOrStop} stops=${stops} enabled=${message !== "" && !voice.held} onStop=${() => talk.interrupt()} />
       </form>
       <p id="talk-how" class="how">${hint(choices, voice.handsFree)}</p>
     </div>

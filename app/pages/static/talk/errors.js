@@ -1,5 +1,6 @@
-// Error messages for users: what happened, and what to do.
+// Error messages: what happened, and what to do. In development, users are also operators.
 
+import { development } from "../shared/bar.js";
 import { html, useEffect, useLayoutEffect, useRef } from "../vendor/preact.js";
 import { ConnectionLost, MicrophoneFault, ParleyError } from "../client/parley-client.js";
 import { IconButton } from "./icons.js";
@@ -11,27 +12,28 @@ const MICROPHONE = {
   insecure: ["This browser allows the microphone only on secure pages.", "Open the page with https, or on localhost."],
   refused: [
     "The microphone is not allowed for this page.",
-    "Allow it at the address bar or in the browser's settings, then hold the button again. You can also type.",
+    "Allow it at the address bar or in the browser's settings, then try again. You can also type.",
   ],
-  missing: ["No microphone was found.", "Connect a microphone, then hold the button again."],
-  busy: ["The microphone cannot be opened.", "Another program may be using it. Close that program, then hold the button again."],
+  missing: ["No microphone was found.", "Connect a microphone, then try again."],
+  busy: ["The microphone cannot be opened.", "Another program may be using it. Close that program, then try again."],
   lost: ["The microphone was disconnected.", "Connect it again, and turn hands-free on."],
   failed: ["The microphone could not be started.", "Reload the page, or type instead."],
   short: ["The recording is too short.", "Hold the button while you speak."],
   early: ["The microphone is ready now.", "Hold the button and speak."],
 };
 
+const UNSIGNED = [
+  "This app requires signed requests, which a page cannot create.",
+  "Turn require_sign off in the app's config of kind auth, or select another app with ?app=… in the address.",
+];
+
 // Texts by a pattern of the server's message. The first match is used; they take precedence over `TYPES`.
 const MESSAGES = [
-  [/no speech was heard/, "No speech was heard.", "Hold the button and speak clearly, a little closer to the microphone."],
+  [/no speech was heard/, "No speech was heard.", "Speak clearly, a little closer to the microphone."],
   [/audio is silent/, "The recording is silent.", "Check that the right microphone is selected and not muted."],
   [/audio is clipped/, "The recording is far too loud.", "Turn the microphone down or move away from it."],
   [/audio is too short/, "The recording is too short.", "Read the whole text aloud before you release the button."],
-  [
-    /require_sign/,
-    "This app requires signed requests, which a page cannot create.",
-    "Turn require_sign off in the app's config of kind auth, or select another app with ?app=… in the address.",
-  ],
+  [/require_sign/, ...UNSIGNED],
   [/is draining/, "The server is being stopped or restarted.", "Try again in a moment."],
   [/the server is full/, "The server is at its limit of conversations.", "Try again in a moment."],
   [/process that ran the stream/, "The server process that produced the answer has failed.", "Try again."],
@@ -52,10 +54,7 @@ const ENDED = ["Your session was ended in the middle of this answer.", "Send it 
 const TYPES = {
   [ENDED_SESSION]: ["Your session has expired, and logging in again failed.", "Reload the page."],
   "account.deactivate_pending_user": ["This account is scheduled for deactivation.", "Clear this site's data to start as a new user."],
-  auth_failed: [
-    "This app requires signed requests, which a page cannot create.",
-    "Turn require_sign off in the app's config of kind auth, or select another app with ?app=… in the address.",
-  ],
+  auth_failed: UNSIGNED,
   anonymous_login_not_allowed: [
     "This app does not allow anonymous login.",
     "Turn anonymous_login on in the app's config of kind auth.",
@@ -70,22 +69,39 @@ const TYPES = {
   redis_service: ["The server cannot reach Valkey.", "Try again in a moment."],
 };
 
+// In production, these replace the texts above: only the operators of the server can remove the causes.
+const LATER = "Try again in a moment. If it happens again, tell the makers of this app.";
+const FOR_USERS = {
+  auth_failed: ["This page cannot be used with this app.", "Use the app itself instead."],
+  anonymous_login_not_allowed: ["This app is only for people with an account.", "Sign in with the app itself."],
+  app_not_found: ["There is no such app here.", "Check the address of this page."],
+  not_found: ["This app cannot be tried here.", "Use the app itself instead."],
+  config_invalid: ["Something in this app is not set up correctly.", "Tell the makers of this app."],
+  all_strategies_failed: ["There is no answer at the moment.", "Try again in a moment, or choose another strategy in the settings."],
+  database: ["The server has a problem.", LATER],
+  redis_service: ["The server has a problem.", LATER],
+};
+const UNREACHABLE = {
+  text: "The server cannot be reached.",
+  advice: `Check that ${development ? "it is running and that " : ""}you are online, then try again.`,
+  detail: "",
+};
+
 const WAITED_FOR = new Set([409, 429]); // another turn or a rate limit, which end after a while
 const UNKNOWN = ["The request failed.", "Try again."];
 
 /**
  * Return `{text, advice, detail}` for an exception.
  *
- * `detail` is the message from the server, if there is one.
+ * `detail` is the message from the server, if there is one that helps its reader.
  */
 export function userMessage(fault) {
   if (fault instanceof MicrophoneFault) return described(MICROPHONE[fault.kind] ?? MICROPHONE.failed);
-  if (fault instanceof ConnectionLost) {
-    return described(["The server cannot be reached.", "Check that it is running and that you are online, then try again."]);
-  }
+  if (fault instanceof ConnectionLost) return UNREACHABLE;
   const type = fault.errorType ?? "internal";
-  const message = fault.message ?? "";
-  const texts = MESSAGES.find(([pattern]) => pattern.test(message))?.slice(1) ?? TYPES[type] ?? UNKNOWN;
+  const forUsers = development ? undefined : FOR_USERS[type];
+  const message = forUsers ? "" : (fault.message ?? "");
+  const texts = forUsers ?? MESSAGES.find(([pattern]) => pattern.test(message))?.slice(1) ?? TYPES[type] ?? UNKNOWN;
   const [text, advice] = endedSession(fault) ? ENDED : texts;
   return described([text, fault.retryAfter ? withDelay(advice, fault.retryAfter) : advice], message);
 }

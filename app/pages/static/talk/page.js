@@ -103,6 +103,9 @@ function App() {
   };
   const choices = offers && effectiveChoices(chosen.read(), offers);
   talk.choices = choices;
+  useEffect(() => {
+    if (choices && !choices.hears && talk.voice.handsFree) talk.toggleHandsFree();
+  }, [choices?.hears]);
   const talking = shown === "conversation";
   const welcome = {
     isLocal: choices?.strategy === LOCAL_STRATEGY,

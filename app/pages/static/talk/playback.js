@@ -47,10 +47,9 @@ export class Playback {
   /** Stop the answer of a turn. Return how many milliseconds of it were heard, or null if that is unknown. */
   silence(turn) {
     turn.silenced = true;
-    const { state } = this.#player;
-    const inaudible = state === "failed" || (state === "blocked" && turn.heardBefore === 0);
-    this.#player.stop();
-    return turn.speaks && !inaudible ? this.heardOf(turn) : null;
+    const stoppedAt = this.#player.stop();
+    if (!turn.speaks) return null;
+    return stoppedAt === null ? turn.heardBefore || null : this.heardOf(turn);
   }
 
   /** Return how much of the answer the user has heard. After a reload it is played from its beginning. */

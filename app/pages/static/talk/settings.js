@@ -1,5 +1,6 @@
 // The settings: strategies and their order, languages, the voice and the values for the system prompt.
 
+import { development } from "../shared/bar.js";
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { IconButton } from "./icons.js";
 import { parametersIn } from "./choices.js";
@@ -74,7 +75,8 @@ function Strategies({ offers, choices, onChoose }) {
       options=${strategies}
       onChoose=${(strategy) => onChoose({ strategy })}
     />
-    ${strategies.filter(({ fault }) => fault).map(({ code, fault }) => html`<small key=${code}>${code}: ${fault}</small>`)}
+    ${development &&
+    strategies.filter(({ fault }) => fault).map(({ code, fault }) => html`<small key=${code}>${code}: ${fault}</small>`)}
     <label class="check">
       <input type="checkbox" checked=${choices.others} onChange=${(event) => onChoose({ others: event.currentTarget.checked })} />
       Fall back to the other strategies if it fails

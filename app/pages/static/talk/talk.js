@@ -34,7 +34,7 @@ export class Talk {
     visitor.onRequest = (url, options) => this.#requested(url, options);
     const onSpeech = (recording) => this.#say({ audio: recording });
     const onLost = () => this.#showError(new MicrophoneFault("lost"));
-    this.voice = new Voice({ microphone, player, onSpeech, onInterrupt: () => this.interrupt(), onLost, onChange });
+    this.voice = new Voice({ microphone, player, onSpeech, onLost, onChange });
   }
 
   get current() {
@@ -79,7 +79,9 @@ export class Talk {
     if (stream) this.#resume(stream);
   }
 
+  /** What is typed replaces what the user is saying hands-free, which may be no more than a noise. */
   type(text) {
+    this.#discardSpeech();
     return this.#say({ text });
   }
 
@@ -95,14 +97,7 @@ export class Talk {
 
   /** The user has finished speaking. */
   async release() {
-    if (!this.voice.active) return;
-    const turn = this.current;
-    try {
-      await this.voice.release();
-    } catch (error) {
-      if (turn?.input.audio && !turn.stored) this.#remove(turn);
-      this.#showError(error);
-    }
+    if (this.voice.active) await this.voice.release();
   }
 
   /** Begin or end the mode in which pauses of the user end turns. */
@@ -137,6 +132,7 @@ export class Talk {
 
   /** Start a new conversation. The old one stays on the server, but this page forgets it. */
   async startNew() {
+    this.#discardSpeech();
     const interrupted = this.interrupt();
     [this.turns, this.conversationId, this.lastError] = [[], null, null];
     this.remember();
@@ -199,6 +195,14 @@ export class Talk {
     this.#onChange();
   }
 
+  /** Discard what the user is saying. It is not sent. */
+  #discardSpeech() {
+    const turn = this.turns.find(({ listening }) => listening);
+    if (!turn) return;
+    this.voice.discard();
+    this.#remove(turn);
+  }
+
   #newTurn(options) {
     const before = Math.max(0, ...this.turns.map(({ recordId }) => recordId ?? 0));
     const { speaks, language, answerLanguage } = this.choices ?? {};
@@ -228,8 +232,11 @@ export class Talk {
   async #read(turn, retry = null) {
     turn.reading = this.#eventsOf(turn);
     const error = await turn.reading;
-    if (turn.removed || error?.kind === "canceled") return null; // The recording was too short.
-    if (error) {
+    if (turn.removed) return null;
+    if (error?.kind === "short") {
+      this.#remove(turn);
+      this.#showError(error);
+    } else if (error) {
       turn.failed(error);
       this.#playback.end(turn);
       this.#showError(error, retry);

@@ -1,35 +1,36 @@
 // The user's voice: what is recorded while the button is held or, hands-free, while the user speaks.
 
-import { HandsFree, MicrophoneFault } from "../client/parley-client.js";
-
-const SHORTEST_S = 0.3;
-const LONGEST_S = 120;
+import { HandsFree, HoldToTalk } from "../client/parley-client.js";
 
 export class Voice {
   /** Whether the button is held, or the user speaks. */
   active = false;
-  /** Whether the button is held. */
-  held = false;
   /** Whether the microphone is open, and the user is heard. */
   heard = false;
   #microphone;
   #onChange;
   #recording = null;
+  #button;
   #handsFree;
 
   /**
-   * `onInterrupt` is called when the user begins to speak hands-free, and then `onSpeech` with the recording.
-   * `onLost` is called if that mode has ended because the microphone is gone.
+   * `onSpeech` is called with the recording when the user begins to speak hands-free. `onLost` is called if that mode has
+   * ended because the microphone is gone.
    */
-  constructor({ microphone, player, onSpeech, onInterrupt, onLost, onChange }) {
+  constructor({ microphone, player, onSpeech, onLost, onChange }) {
     this.#microphone = microphone;
     this.#onChange = onChange;
+    this.#button = new HoldToTalk(microphone);
     const onUtterance = (recording) => {
-      onInterrupt(); // Also an answer that is not played yet.
+      onSpeech(recording); // This interrupts the answer, so it precedes the change to `active`.
       this.#begins(recording);
-      onSpeech(recording);
     };
-    this.#handsFree = new HandsFree({ microphone, player, onUtterance, onInterrupt, onLost });
+    this.#handsFree = new HandsFree({ microphone, player, onUtterance, onLost });
+  }
+
+  /** Whether the button is held. */
+  get held() {
+    return this.#button.held;
   }
 
   get handsFree() {
@@ -43,30 +44,31 @@ export class Voice {
 
   /** The user presses the button. Return the recording, which goes on until the user releases it. */
   async hold() {
-    [this.active, this.held] = [true, true];
+    this.active = true;
+    const pressed = this.#button.press();
     this.#onChange();
     try {
-      await this.#microphone.open();
-      if (!this.active) throw new MicrophoneFault("early");
+      const recording = await pressed;
+      this.#begins(recording);
+      return recording;
     } catch (error) {
-      this.#ended();
+      if (!this.held) this.#ended(); // Otherwise, it was pressed again.
       throw error;
     }
-    const recording = this.#microphone.record({ maxSeconds: LONGEST_S });
-    this.#begins(recording);
-    return recording;
   }
 
-  /** The user releases the button. Throws if the recording is too short to be of use. */
+  /** The user releases the button, which also ends what is recorded hands-free. */
   async release() {
+    const complete = this.held ? this.#button.release() : this.#recording?.stop();
+    this.#ended();
+    await complete;
+  }
+
+  /** Discard what is being recorded. */
+  discard() {
     const recording = this.#recording;
     this.#ended();
-    if (recording === null) return; // The microphone was not open yet.
-    if (recording.seconds < SHORTEST_S) {
-      recording.cancel();
-      throw new MicrophoneFault("short");
-    }
-    await recording.stop();
+    recording?.cancel();
   }
 
   async startHandsFree() {
@@ -88,7 +90,7 @@ export class Voice {
 
   #ended() {
     this.#recording = null;
-    [this.active, this.held, this.heard] = [false, false, false];
+    [this.active, this.heard] = [false, false];
     this.#onChange();
   }
 }

@@ -5,12 +5,12 @@ import { Orb } from "./orb.js";
 
 const EXAMPLES = ["What is the capital of Japan?", "Tell me a story about the sea.", "Let us practise ordering a coffee."];
 
-/** `isLocal`: whether a model of this machine answers. `connectHref`: where one connects another, or undefined. */
+/** `isLocal`: whether a model of this machine answers. `connectHref`: where operators connect another, or undefined. */
 export function Welcome({ talk, player, isLocal, connectHref }) {
   return html`<div class="welcome">
     <${Orb} size="large" phase=${talk.phase} voice=${talk.voice} player=${player} />
     <h2>Say or type something</h2>
-    <p>Parley is a server for voice and chat apps. This page talks to yours, as an app would.</p>
+    <p>Parley is a server for voice and chat apps. Here you can try it: speak or type, hear the answer, interrupt it.</p>
     <div class="examples">
       ${EXAMPLES.map(
         (example) => html`<button key=${example} type="button" class="quiet" onClick=${() => talk.type(example)}>${example}</button>`,
@@ -18,8 +18,7 @@ export function Welcome({ talk, player, isLocal, connectHref }) {
     </div>
     ${isLocal &&
     html`<p class="model">
-      A tiny local model answers.${" "}
-      ${connectHref ? html`<a href=${connectHref}>Connect your own</a>.` : "The operator can connect another one."}
+      A tiny local model answers${connectHref ? html`. <a href=${connectHref}>Connect your own</a>.` : ", so do not expect too much."}
     </p>`}
   </div>`;
 }

@@ -1,6 +1,6 @@
 // Conversation without hands: an utterance begins when the user speaks, and a pause ends it.
 
-import { RATE } from "./format.js";
+import { LONGEST_S, RATE } from "./format.js";
 import { Frames } from "./frames.js";
 import type { Microphone } from "./microphone.js";
 import { NearVoice } from "./near_voice.js";
@@ -10,16 +10,16 @@ import { Utterances, type UtteranceChange } from "./utterances.js";
 import { SileroVoiceDetector, type VoiceDetector } from "./voice_detector.js";
 
 const BEFORE_MS = 525; // A voice is only recognized as one after some time.
-const LONGEST_S = 120;
 
 export interface HandsFreeOptions {
   microphone: Microphone;
-  /** Plays the answers. It is stopped when the user speaks. */
+  /** Plays the answers. While it plays, only a near voice begins an utterance. */
   player: Player;
-  /** Called when the user begins to speak. The recording goes on until the user pauses. */
+  /**
+   * Called when the user begins to speak. The recording goes on until the user pauses. Nothing is interrupted by itself:
+   * stop the player and interrupt the turn here, also one whose answer is not played yet.
+   */
   onUtterance: (recording: Recording) => void;
-  /** Called before that if the user interrupts an answer that is played, with the milliseconds that were heard. */
-  onInterrupt?: (heardMs: number) => void;
   /** Called if the microphone was closed or unplugged, which ends the mode. */
   onLost?: () => void;
   /** The pause that ends an utterance, in milliseconds. */
@@ -95,12 +95,8 @@ export class HandsFree {
   }
 
   #begin(): void {
-    const { microphone, player, onUtterance, onInterrupt, maxSeconds = LONGEST_S } = this.#options;
+    const { microphone, onUtterance, maxSeconds = LONGEST_S } = this.#options;
     if (microphone.recording) return; // The user is recorded already, for example while a button is held.
-    if (player.playing) {
-      onInterrupt?.(player.heardMs);
-      player.stop();
-    }
     this.#recording = microphone.record({ maxSeconds, beforeMs: BEFORE_MS });
     onUtterance(this.#recording);
   }

@@ -2,6 +2,7 @@
 
 export { MicrophoneFault, type MicrophoneFaultKind } from "./faults.js";
 export { HandsFree, type HandsFreeOptions } from "./hands_free.js";
+export { HoldToTalk } from "./hold_to_talk.js";
 export { Microphone, type MicrophoneOptions, type RecordOptions, type SampleListener } from "./microphone.js";
 export { Player, type Gap, type PlayerOptions, type PlayerState } from "./player.js";
 export { type Recording, type RecordingEnd } from "./recording.js";

@@ -26,6 +26,8 @@ export interface MicrophoneOptions {
 export type SampleListener = (samples: Int16Array) => void;
 
 export interface RecordOptions {
+  /** If less than this is recorded, reading the recording throws a `MicrophoneFault` `short`. */
+  minSeconds?: number;
   /** The recording ends by itself after this time. */
   maxSeconds?: number;
   /** How much of what was heard before it begins with, in milliseconds. Only while the microphone listens. */
@@ -79,13 +81,13 @@ export class Microphone {
   }
 
   /** Start a recording. The microphone must be open, and there is one recording at a time. */
-  record({ maxSeconds = Infinity, beforeMs = 0 }: RecordOptions = {}): Recording {
+  record({ minSeconds = 0, maxSeconds = Infinity, beforeMs = 0 }: RecordOptions = {}): Recording {
     const { node } = this.#openedNow();
     if (this.#recording) throw new Error("the microphone is recording already");
     clearTimeout(this.#closing);
     const before = beforeMs > 0 ? this.#heard.slice(-Math.ceil(beforeMs / PIECE_MS)) : [];
     const source = { flush: () => this.#flush(node), release: () => this.#released() };
-    this.#recording = new Recording(source, before, maxSeconds);
+    this.#recording = new Recording(source, before, { minSeconds, maxSeconds });
     return this.#recording;
   }
 

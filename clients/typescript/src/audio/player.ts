@@ -81,12 +81,16 @@ export class Player {
     this.#arriving = null;
   }
 
-  /** Stop immediately, and ignore events until the next answer begins. Return `heardMs`. */
-  stop(): number {
+  /**
+   * Stop immediately, and ignore events until the next answer begins. Return `heardMs`, or null if the user could not hear
+   * the answer: the browser cannot play it, or did not before the user touched the page.
+   */
+  stop(): number | null {
+    const unheard = this.#state === "failed" || (this.#state === "blocked" && this.heardMs === 0);
     this.#stopped = true;
     this.#arriving = null;
     this.#finish("idle");
-    return this.heardMs;
+    return unheard ? null : this.heardMs;
   }
 
   /** Stop, and no longer wait for the user to touch the page. */

@@ -19,13 +19,15 @@ export interface RecordingSource {
 
 /**
  * 16 kHz mono 16-bit PCM, as `audio` of a turn or an assessment takes it. Each iteration yields the recording from its
- * beginning, in pieces of a multiple of 3 bytes except for the last one, and goes on while it is made.
+ * beginning, in pieces of a multiple of 3 bytes except for the last one, and goes on while it is made. Nothing is
+ * yielded before its minimum is recorded.
  */
 export class Recording implements AsyncIterable<Uint8Array> {
   /** Resolves with the reason when the recording has ended. */
   readonly ended: Promise<RecordingEnd>;
   readonly #source: RecordingSource;
   readonly #pieces: Uint8Array[];
+  readonly #shortestBytes: number;
   readonly #longestBytes: number;
   #length: number;
   #end: RecordingEnd | null = null;
@@ -34,10 +36,15 @@ export class Recording implements AsyncIterable<Uint8Array> {
   #changed = new Promise<void>((resolve) => (this.#wake = resolve));
 
   /** `before`: what was heard before the recording, with which it begins. */
-  constructor(source: RecordingSource, before: Uint8Array[], maxSeconds: number) {
+  constructor(
+    source: RecordingSource,
+    before: Uint8Array[],
+    { minSeconds, maxSeconds }: { minSeconds: number; maxSeconds: number },
+  ) {
     this.#source = source;
     this.#pieces = before;
     this.#length = before.reduce((length, piece) => length + piece.length, 0);
+    this.#shortestBytes = minSeconds * BYTES_PER_S;
     this.#longestBytes = maxSeconds * BYTES_PER_S;
     this.ended = new Promise((resolve) => (this.#resolveEnded = resolve));
   }
@@ -65,12 +72,17 @@ export class Recording implements AsyncIterable<Uint8Array> {
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
     for (let position = 0; ; position += 1) {
-      while (position >= this.#pieces.length && this.#end === null) await this.#changed;
+      while (this.#end === null && (this.#isShort || position >= this.#pieces.length)) await this.#changed;
       if (this.#end === "canceled") throw new MicrophoneFault("canceled");
+      if (this.#isShort) throw new MicrophoneFault("short");
       const piece = this.#pieces[position];
       if (piece === undefined) return;
       yield piece;
     }
+  }
+
+  get #isShort(): boolean {
+    return this.#length < this.#shortestBytes;
   }
 
   /** Called by the microphone with the next piece. */

@@ -5,13 +5,11 @@ import type { ConversationEvent } from "../streams/events.js";
 import type { ConverseOptions, Turn } from "../streams/turn.js";
 import { MicrophoneFault } from "./faults.js";
 import { HandsFree } from "./hands_free.js";
+import { HoldToTalk } from "./hold_to_talk.js";
 import { Microphone } from "./microphone.js";
 import { Player } from "./player.js";
 import type { Recording } from "./recording.js";
 import type { VoiceDetector } from "./voice_detector.js";
-
-const SHORTEST_S = 0.3;
-const LONGEST_S = 120;
 
 /** `listening`: the user is recorded. `thinking`: the answer is awaited, or has no audio. `speaking`: it is played. */
 export type VoiceState = "idle" | "listening" | "thinking" | "speaking";
@@ -41,10 +39,10 @@ export class VoiceChat {
   readonly microphone: Microphone;
   readonly player: Player;
   readonly #given: VoiceChatOptions;
+  readonly #button: HoldToTalk;
   readonly #handsFree: HandsFree;
   #conversationId: string | null;
   #recording: Recording | null = null;
-  #held = false;
   #turn: Turn | null = null; // until it has ended and has been played
   #answering = false; // whether events of that turn are still to come
   #input: Recording | null = null; // of that turn
@@ -56,6 +54,7 @@ export class VoiceChat {
     this.#given = given;
     this.#conversationId = given.conversationId ?? null;
     this.microphone = given.microphone ?? new Microphone();
+    this.#button = new HoldToTalk(this.microphone);
     this.player = given.player ?? new Player();
     this.player.watch(() => this.#changed());
     this.#handsFree = new HandsFree({
@@ -63,8 +62,10 @@ export class VoiceChat {
       player: this.player,
       ...(given.pauseMs !== undefined && { pauseMs: given.pauseMs }),
       ...(given.loadDetector && { loadDetector: given.loadDetector }),
-      onInterrupt: () => void this.interrupt(),
-      onUtterance: (recording) => void this.#listen(recording),
+      onUtterance: (recording) => {
+        void this.interrupt();
+        void this.#listen(recording);
+      },
       onLost: () => this.#report(new MicrophoneFault("lost")),
     });
   }
@@ -90,25 +91,18 @@ export class VoiceChat {
 
   /** Record the user until `release` is called. This interrupts the answer. */
   async hold(): Promise<void> {
-    if (this.#held || this.microphone.recording) return;
-    this.#held = true;
+    if (this.#button.held || this.microphone.recording) return;
     void this.interrupt();
     try {
-      await this.microphone.open();
+      void this.#listen(await this.#button.press());
     } catch (error) {
-      this.#held = false;
       this.#report(error);
-      return;
     }
-    if (this.#held) void this.#listen(this.microphone.record({ maxSeconds: LONGEST_S }));
-    else this.#report(new MicrophoneFault("early"));
   }
 
   /** The user has finished speaking. */
-  async release(): Promise<void> {
-    if (!this.#held) return;
-    this.#held = false;
-    await this.#recording?.stop();
+  release(): Promise<void> {
+    return this.#button.release();
   }
 
   /** Listen by itself: the user speaks at any time, and a pause ends the turn. */
@@ -135,20 +129,18 @@ export class VoiceChat {
       this.#input.cancel();
       return this.#interrupted;
     }
-    const { state } = this.player;
     const heardMs = this.player.stop();
-    const unheard = !this.#spoken || state === "failed" || (state === "blocked" && heardMs === 0);
     this.#turn = null;
     this.#answering = false;
-    this.#interrupted = turn.interrupt({ heardMs: unheard ? null : heardMs }).catch((error) => this.#report(error));
+    this.#interrupted = turn.interrupt({ heardMs: this.#spoken ? heardMs : null }).catch((error) => this.#report(error));
     this.#changed();
     return this.#interrupted;
   }
 
   /** Stop everything, and close the microphone and the player. */
   async close(): Promise<void> {
-    this.#held = false;
     this.#recording?.cancel();
+    void this.#button.release();
     this.#handsFree.stop();
     await Promise.all([this.interrupt(), this.microphone.close()]);
     this.player.close();
@@ -161,10 +153,9 @@ export class VoiceChat {
       this.#changed();
     });
     this.#changed();
-    void this.interrupt();
     try {
-      if (await isLongEnough(recording)) await this.#converse({ audio: recording });
-      else this.#report(new MicrophoneFault("short"));
+      for await (const _ of recording) break; // A recording that is too short begins no turn.
+      await this.#converse({ audio: recording });
     } catch (error) {
       if (!isCanceled(error)) this.#report(error);
     }
@@ -223,11 +214,6 @@ export class VoiceChat {
     const { onError = reportError } = this.#given;
     onError(error);
   }
-}
-
-async function isLongEnough(recording: Recording): Promise<boolean> {
-  for await (const _ of recording) if (recording.seconds >= SHORTEST_S) return true;
-  return false;
 }
 
 function isCanceled(error: unknown): boolean {
