@@ -34,8 +34,8 @@ class ScriptedServer:
             self.keys.add(request.headers.get("Idempotency-Key"))
         if not any(name == "end_of_speech" for _, name, _ in case.get("events", ())):
             await request.read()
-        if "html" in case:
-            return web.Response(text=case["html"], content_type="text/html", status=case["status"])
+        if "body" in case:
+            return web.Response(text=case["body"], status=case["status"], headers=case.get("headers"))
         if "error" in case:
             return web.json_response({"error": case["error"]}, status=case["status"])
         headers = {"Content-Type": "text/event-stream", "X-Service-Stream-Id": _STREAM_ID}
@@ -75,6 +75,7 @@ async def scripted_server(responses: list[dict[str, Any]]) -> AsyncIterator[Scri
     app.router.add_post("/bp/ai/conversation", server.answer)
     app.router.add_post("/bp/ai/audio/tts", server.answer)
     app.router.add_get(f"/bp/ai/stream/{_STREAM_ID}", server.answer)
+    app.router.add_get("/bp/user/me", server.answer)
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -9,6 +9,7 @@ from streams.wire.codec import dumps
 from tests.clients.cases import cases, named
 from tests.clients.scripted_server import scripted_server
 from tests.clients.typescript.conftest import PROMPT
+from tests.clients.typescript.flows import camel
 from tests.clients.typescript.program import ClientError, Program, Reading, sent
 from tests.streams.audio.pcm_samples import tone
 
@@ -53,6 +54,20 @@ async def test_a_digest_covers_all_text_and_audio(program: Program) -> None:
         assert await program.do("digest", events=case["events"], digest=case["digest"]), case["name"]
         wrong = {**case["digest"], "sha256": "0" * 64}
         assert not await program.do("digest", events=case["events"], digest=wrong), case["name"]
+
+
+async def test_a_reply_is_an_object_or_an_error(program: Program) -> None:
+    for case in cases("replies"):
+        async with scripted_server([case] * 3) as server:
+            await program.do("client", name="user", url=server.url, options={"backoff": PROMPT})
+            if "error" not in case:
+                assert (await program.call("user"))["uid"] == case["uid"]
+            else:
+                with pytest.raises(ClientError) as raised:
+                    await program.call("user")
+                expected = camel(case["error"])
+                assert {name: raised.value.error[name] for name in expected} == expected, case["name"]
+        assert len(server.asked) == case["asked"], case["name"]
 
 
 @pytest.mark.parametrize("case", **named(cases("streams")))

@@ -1,3 +1,56 @@
+// src/http/aborting.ts
+function reasonOf(signal) {
+  return signal.reason ?? Object.assign(new Error("the request was aborted"), { name: "AbortError" });
+}
+
+// src/http/backoff.ts
+var BACKOFF = { firstMs: 400, longestMs: 8e3, beginMs: 2e4, resumeMs: 15e4 };
+var MAX_RETRY_AFTER_S = 86400;
+var HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
+function retryAfterOf(headers) {
+  const value = headers.get("Retry-After") ?? "";
+  const seconds = /^\d+$/.test(value) ? Number(value) : (timeOf(value) - (timeOf(headers.get("Date")) || Date.now())) / 1e3;
+  return Number.isNaN(seconds) ? null : Math.min(Math.max(seconds, 0), MAX_RETRY_AFTER_S);
+}
+function timeOf(value) {
+  return value !== null && HTTP_DATE.test(value) ? Date.parse(value) : NaN;
+}
+var Attempts = class {
+  #backoff;
+  #tries = 0;
+  #failingSince = null;
+  constructor(backoff) {
+    this.#backoff = backoff;
+  }
+  progress() {
+    this.#tries = 0;
+    this.#failingSince = null;
+  }
+  /** Return the delay before the next attempt. Null: attempts would have failed for longer than `withinMs`. */
+  delayMs({ withinMs, retryAfter }) {
+    const now = performance.now();
+    this.#failingSince ??= now;
+    const longest = Math.min(this.#backoff.longestMs, this.#backoff.firstMs * 2 ** this.#tries);
+    const ms = Math.max(longest * (0.5 + Math.random() / 2), (retryAfter ?? 0) * 1e3);
+    this.#tries += 1;
+    return now + ms - this.#failingSince <= withinMs ? ms : null;
+  }
+};
+function delay(ms, signal) {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(reasonOf(signal));
+    const abort = () => {
+      clearTimeout(timer);
+      reject(reasonOf(signal));
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", abort);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", abort, { once: true });
+  });
+}
+
 // src/errors.ts
 var BUSY = /* @__PURE__ */ new Set([429, 503]);
 var SHOWN_CHARS = 60;
@@ -10,7 +63,7 @@ var ParleyError = class extends Error {
   extra;
   /** The server's logs have it, so support can find the request. */
   requestId;
-  /** Seconds after which to repeat the request, if the server has named them. */
+  /** Seconds after which to repeat the request, at most a day, if the server has named them. */
   retryAfter;
   /** Signs in the user to whom the identity in the request belongs. */
   bpAuth;
@@ -61,16 +114,24 @@ async function errorOf(response) {
   const fields = {
     status: response.status,
     requestId: response.headers.get("X-Request-Id"),
-    retryAfter: secondsOf(response.headers.get("Retry-After"))
+    retryAfter: retryAfterOf(response.headers)
   };
   if (typeof error?.error_type !== "string" || typeof error.message !== "string") {
-    const shown = JSON.stringify(text.slice(0, SHOWN_CHARS));
-    return new NotUnderstood(`status ${response.status} with a body that is not an error of Parley: ${shown}`, fields);
+    return new NotUnderstood(faultOf(response, text), fields);
   }
   return new ParleyError(error.error_type, error.message, { ...fields, extra: error.extra, bpAuth: envelope?.bp_auth });
 }
-function secondsOf(header) {
-  return header !== null && /^\d+$/.test(header) ? Number(header) : null;
+function faultOf(response, text) {
+  const { status, type } = response;
+  if (type === "opaqueredirect") return "a redirect is not followed, and browsers do not tell its status";
+  if (status >= 300 && status < 400) {
+    const location = JSON.stringify(response.headers.get("Location") ?? "");
+    return `status ${status} is a redirect to ${location}, which is not followed`;
+  }
+  return notA("an error of Parley", status, text);
+}
+function notA(expected, status, text) {
+  return `status ${status} with a body that is not ${expected}: ${JSON.stringify(text.slice(0, SHOWN_CHARS))}`;
 }
 function parsed(text) {
   try {
@@ -103,49 +164,6 @@ function randomId() {
     throw new Error("crypto.getRandomValues is missing: in React Native, import react-native-get-random-values first");
   }
   return hex(crypto.getRandomValues(new Uint8Array(RANDOM_BYTES)));
-}
-
-// src/http/aborting.ts
-function reasonOf(signal) {
-  return signal.reason ?? Object.assign(new Error("the request was aborted"), { name: "AbortError" });
-}
-
-// src/http/backoff.ts
-var BACKOFF = { firstMs: 400, longestMs: 8e3, beginMs: 2e4, resumeMs: 15e4 };
-var Attempts = class {
-  #backoff;
-  #tries = 0;
-  #failingSince = null;
-  constructor(backoff) {
-    this.#backoff = backoff;
-  }
-  progress() {
-    this.#tries = 0;
-    this.#failingSince = null;
-  }
-  /** Return the delay before the next attempt. Null: attempts would have failed for longer than `withinMs`. */
-  delayMs({ withinMs, retryAfter }) {
-    const now = performance.now();
-    this.#failingSince ??= now;
-    const longest = Math.min(this.#backoff.longestMs, this.#backoff.firstMs * 2 ** this.#tries);
-    const ms = Math.max(longest * (0.5 + Math.random() / 2), (retryAfter ?? 0) * 1e3);
-    this.#tries += 1;
-    return now + ms - this.#failingSince <= withinMs ? ms : null;
-  }
-};
-function delay(ms, signal) {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted) return reject(reasonOf(signal));
-    const abort = () => {
-      clearTimeout(timer);
-      reject(reasonOf(signal));
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", abort);
-      resolve();
-    }, ms);
-    signal?.addEventListener("abort", abort, { once: true });
-  });
 }
 
 // src/http/urls.ts
@@ -196,7 +214,7 @@ var Transport = class {
       },
       body: content,
       cache: "no-store",
-      redirect: "error",
+      redirect: "manual",
       // Another host must not get the session.
       signal: signal ?? null,
       ...isStream && { duplex: "half" }
@@ -246,11 +264,15 @@ function sendOnce(caller, method, path, json, { headers, ...options } = {}) {
 }
 async function contentOf(response) {
   const text = await bodyOf(response);
-  if (text === "") return void 0;
+  const content = parsed2(text.trim() || "{}");
+  if (typeof content === "object" && content !== null && !Array.isArray(content)) return content;
+  throw new NotUnderstood(notA("a JSON object", response.status, text), { status: response.status });
+}
+function parsed2(text) {
   try {
     return JSON.parse(text);
-  } catch (cause) {
-    throw new NotUnderstood("a response is not JSON", { status: response.status, cause });
+  } catch {
+    return null;
   }
 }
 async function within(timeoutS, work) {

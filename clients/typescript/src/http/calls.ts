@@ -1,6 +1,6 @@
 // Calls that return JSON. Those that can be repeated safely are sent again if no response has arrived.
 
-import { ConnectionLost, NotUnderstood, ParleyError } from "../errors.js";
+import { ConnectionLost, notA, NotUnderstood, ParleyError } from "../errors.js";
 import { randomId } from "../crypto/encodings.js";
 import { Attempts, delay } from "./backoff.js";
 import { jsonBody, type ApiRequest, type Caller, type RequestBody } from "./transport.js";
@@ -17,7 +17,7 @@ export interface CallOptions {
   repeatable?: boolean;
 }
 
-/** Send a request and return the JSON of its response, or undefined if that is empty. Throws `ParleyError`. */
+/** Send a request and return the JSON object of its response. Throws `ParleyError`. */
 export async function call<T>(
   caller: Caller,
   request: ApiRequest,
@@ -66,14 +66,19 @@ export function sendOnce<T>(
   return call<T>(caller, request, { ...options, repeatable: true });
 }
 
-/** Return the JSON of a response, or undefined if it is empty. */
+/** Return the JSON object of a response. An empty body is an empty object. */
 export async function contentOf<T>(response: Response): Promise<T> {
   const text = await bodyOf(response);
-  if (text === "") return undefined as T;
+  const content = parsed(text.trim() || "{}");
+  if (typeof content === "object" && content !== null && !Array.isArray(content)) return content as T;
+  throw new NotUnderstood(notA("a JSON object", response.status, text), { status: response.status });
+}
+
+function parsed(text: string): unknown {
   try {
-    return JSON.parse(text) as T;
-  } catch (cause) {
-    throw new NotUnderstood("a response is not JSON", { status: response.status, cause });
+    return JSON.parse(text);
+  } catch {
+    return null;
   }
 }
 
