@@ -26,8 +26,8 @@ from parley_client.types import (
 )
 
 _CONVERSATION = "/bp/ai/conversation"
-_ASSESSMENT_S = 120.0
-"""The server answers within 10 s and half the audio's length after its end."""
+_ASSESSMENT_S = 600.0
+"""Five minutes of audio, which is the most, are assessed within half that time after their end."""
 
 
 class UserCalls:

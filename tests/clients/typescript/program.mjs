@@ -96,10 +96,18 @@ const STEPS = {
     return (await target[last](...args)) ?? null;
   },
 
-  /** Read a stream. Its events are reported as they arrive. `says`: the input comes by steps `piece`. */
-  async read({ client = "user", name = "turn", speak = null, resume = null, options = {}, says = null, leaveAfter = null }) {
+  /**
+   * Read a stream. Its events are reported as they arrive. `says`: the input comes by steps `piece`, as that of an
+   * assessment does.
+   */
+  async read({ client = "user", name = "turn", options = {}, leaveAfter = null, ...given }) {
+    const { speak = null, resume = null, says = null, assess = false } = given;
     const pieces = new Pieces();
     const user = clients.get(client);
+    if (assess) {
+      turns.set(name, { pieces });
+      return user.assess(pieces, options);
+    }
     const connections = [];
     const onConnection = (...change) => connections.push(change);
     const said = () => user.converse({ ...options, ...(says && { [says]: pieces }), onConnection });

@@ -2,6 +2,12 @@
 function reasonOf(signal) {
   return signal.reason ?? Object.assign(new Error("the request was aborted"), { name: "AbortError" });
 }
+function leavingWith(leaving, signal) {
+  const abort = () => leaving.abort(signal?.reason);
+  if (signal?.aborted) abort();
+  else signal?.addEventListener("abort", abort, { once: true, signal: leaving.signal });
+  return leaving.signal;
+}
 
 // src/http/backoff.ts
 var BACKOFF = { firstMs: 400, longestMs: 8e3, beginMs: 2e4, resumeMs: 15e4 };
@@ -242,12 +248,16 @@ async function call(caller, request, { timeoutS = TIMEOUT_S, repeatable = false 
   const attempts = new Attempts(caller.backoff);
   for (let tries = 1; ; tries += 1) {
     try {
-      return await within(timeoutS, async (signal) => contentOf(await caller.call({ ...request, signal })));
+      return await within(
+        timeoutS,
+        request.signal,
+        async (signal) => contentOf(await caller.call({ ...request, signal }))
+      );
     } catch (error) {
       if (!(error instanceof ParleyError) || !repeatable || !error.retryable || tries >= MAX_TRIES) throw error;
       const ms = attempts.delayMs({ withinMs: caller.backoff.beginMs, retryAfter: error.retryAfter });
       if (ms === null) throw error;
-      await delay(ms);
+      await delay(ms, request.signal);
     }
   }
 }
@@ -275,16 +285,19 @@ function parsed2(text) {
     return null;
   }
 }
-async function within(timeoutS, work) {
-  const timeout = new AbortController();
-  const late = new ConnectionLost(`there was no response within ${timeoutS} s`);
-  const timer = setTimeout(() => timeout.abort(late), timeoutS * 1e3);
+async function within(timeoutS, signal, work) {
+  const leaving = new AbortController();
+  let late = null;
+  const giveUp = () => leaving.abort(late = new ConnectionLost(`there was no response within ${timeoutS} s`));
+  const timer = setTimeout(giveUp, timeoutS * 1e3);
   try {
-    return await work(timeout.signal);
+    return await work(leavingWith(leaving, signal));
   } catch (error) {
-    throw timeout.signal.aborted ? late : error;
+    if (signal?.aborted) throw reasonOf(signal);
+    throw late ?? error;
   } finally {
     clearTimeout(timer);
+    leaving.abort();
   }
 }
 async function bodyOf(response) {
@@ -935,15 +948,8 @@ async function complete(head, input) {
   }
 }
 
-// src/streams/leaving.ts
-function leavingWith(leaving, signal) {
-  const abort = () => leaving.abort(signal?.reason);
-  if (signal?.aborted) abort();
-  else signal?.addEventListener("abort", abort, { once: true, signal: leaving.signal });
-  return leaving.signal;
-}
-
 // src/streams/assessment.ts
+var TIMEOUT_S2 = 600;
 async function assess(caller, audio, options) {
   const { strategy, signal } = options;
   const data = {
@@ -961,7 +967,7 @@ async function assess(caller, audio, options) {
   const input = new Input(encodedAudio(audio), (error) => leaving.abort(error));
   const body = inputBody({ strategy, data }, input, { live: caller.canUploadLive });
   try {
-    return await contentOf(await caller.call({ ...request, body }));
+    return await call(caller, { ...request, body }, { timeoutS: TIMEOUT_S2, repeatable: true });
   } finally {
     input.close();
   }

@@ -2,6 +2,7 @@
 
 import { ConnectionLost, notA, NotUnderstood, ParleyError } from "../errors.js";
 import { randomId } from "../crypto/encodings.js";
+import { leavingWith, reasonOf } from "./aborting.js";
 import { Attempts, delay } from "./backoff.js";
 import { jsonBody, type ApiRequest, type Caller, type RequestBody } from "./transport.js";
 
@@ -26,12 +27,14 @@ export async function call<T>(
   const attempts = new Attempts(caller.backoff);
   for (let tries = 1; ; tries += 1) {
     try {
-      return await within(timeoutS, async (signal) => contentOf<T>(await caller.call({ ...request, signal })));
+      return await within(timeoutS, request.signal, async (signal) =>
+        contentOf<T>(await caller.call({ ...request, signal })),
+      );
     } catch (error) {
       if (!(error instanceof ParleyError) || !repeatable || !error.retryable || tries >= MAX_TRIES) throw error;
       const ms = attempts.delayMs({ withinMs: caller.backoff.beginMs, retryAfter: error.retryAfter });
       if (ms === null) throw error;
-      await delay(ms);
+      await delay(ms, request.signal);
     }
   }
 }
@@ -82,16 +85,23 @@ function parsed(text: string): unknown {
   }
 }
 
-async function within<T>(timeoutS: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const timeout = new AbortController();
-  const late = new ConnectionLost(`there was no response within ${timeoutS} s`);
-  const timer = setTimeout(() => timeout.abort(late), timeoutS * 1000);
+async function within<T>(
+  timeoutS: number,
+  signal: AbortSignal | undefined,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const leaving = new AbortController();
+  let late: ConnectionLost | null = null;
+  const giveUp = () => leaving.abort((late = new ConnectionLost(`there was no response within ${timeoutS} s`)));
+  const timer = setTimeout(giveUp, timeoutS * 1000);
   try {
-    return await work(timeout.signal);
+    return await work(leavingWith(leaving, signal));
   } catch (error) {
-    throw timeout.signal.aborted ? late : error;
+    if (signal?.aborted) throw reasonOf(signal);
+    throw late ?? error;
   } finally {
     clearTimeout(timer);
+    leaving.abort(); // It listens to `signal` no longer.
   }
 }
 

@@ -2,12 +2,12 @@
 
 import type { PlatformParams, SpeechEnd } from "../api.js";
 import { randomId } from "../crypto/encodings.js";
+import { leavingWith } from "../http/aborting.js";
 import { jsonBody, type Caller } from "../http/transport.js";
 import { joined } from "./bytes.js";
 import { cancelStream } from "./cancel.js";
 import { EventStream } from "./event_stream.js";
 import type { SpeechEvent } from "./events.js";
-import { leavingWith } from "./leaving.js";
 import { SingleReading } from "./single_reading.js";
 
 export interface SpeakOptions {

@@ -2,13 +2,13 @@
 
 import type { ConversationEnd, TurnDetection } from "../api.js";
 import { randomId } from "../crypto/encodings.js";
+import { leavingWith } from "../http/aborting.js";
 import { readsWhileSending } from "../http/live.js";
 import type { ApiRequest, Caller } from "../http/transport.js";
 import { cancelStream } from "./cancel.js";
 import { EventStream, type ConnectionState, type OnConnection } from "./event_stream.js";
 import type { ConversationEvent } from "./events.js";
 import { encodedAudio, encodedText, Input, inputBody, type Pieces } from "./input.js";
-import { leavingWith } from "./leaving.js";
 import { SingleReading } from "./single_reading.js";
 
 export interface ReadOptions {
