@@ -11,6 +11,8 @@ from aiohttp import web
 
 from streams.wire.codec import dumps
 
+BRIEF = {"events": [[1, "start", "start"], [2, "end", {"finish_reason": "stop", "digest": None}]]}
+"""A turn without words, or a speech without sound."""
 _STREAM_ID = "0" * 32
 
 
@@ -50,6 +52,10 @@ class ScriptedServer:
             request.transport.close()
         return response
 
+    async def cancel(self, request: web.Request) -> web.Response:
+        self.asked.append(request.method)
+        return web.json_response({})
+
     def _frame(self, event_id: int | None, name: str, content: Any) -> bytes:
         if name == "end" and content["digest"] is None:
             content = content | {"digest": self._digest()}
@@ -75,6 +81,7 @@ async def scripted_server(responses: list[dict[str, Any]]) -> AsyncIterator[Scri
     app.router.add_post("/bp/ai/conversation", server.answer)
     app.router.add_post("/bp/ai/audio/tts", server.answer)
     app.router.add_get(f"/bp/ai/stream/{_STREAM_ID}", server.answer)
+    app.router.add_delete(f"/bp/ai/stream/{_STREAM_ID}", server.cancel)
     app.router.add_get("/bp/user/me", server.answer)
     runner = web.AppRunner(app)
     await runner.setup()

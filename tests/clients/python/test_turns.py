@@ -144,7 +144,7 @@ async def test_whoever_leaves_early_leaves_no_connection(
     actor = server.services.supervisor.find(turn.stream_id or "", owner)
     assert actor is not None
     await until(lambda: actor.readers == 0)
-    with pytest.raises(RuntimeError, match="once"):
+    with pytest.raises(ParleyError, match="left before its end"):
         aiter(turn)
     assert vendor.closed == [], "the server goes on for a while"
     await turn.interrupt()

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.browser.unreliable_proxy import UnreliableProxy
-from tests.clients.scripted_server import scripted_server
 from tests.clients.typescript.conftest import Configure
 from tests.clients.typescript.program import ClientError, Program
 from tests.peers.vendor import Vendor
@@ -48,20 +47,6 @@ async def test_a_turn_continues_its_conversation_with_the_values_of_its_prompt(
     assert second["end"]["record_id"] == 2
     contents = [message["content"] for message in vendor.calls[-1]["messages"]]
     assert contents == ["You are Ada.", "One", "Hello", "Two"]
-
-
-@pytest.mark.parametrize("speak", ["Hello", None])
-async def test_a_result_is_read_to_its_end_unless_a_loop_was_left_before(
-    program: Program, speak: str | None
-) -> None:
-    end = ["end", {"finish_reason": "stop", "digest": None}]
-    responses = [{"events": [[1, "start", "start"], [2, *end]]}] * 2
-    async with scripted_server(responses) as server:
-        await program.do("client", name="user", url=server.url)
-        options = {"strategies": ["any"]} | ({} if speak else {"text": "Hello", **LANGUAGE})
-        assert (await program.do("finish", options=options, speak=speak))["finish_reason"] == "stop"
-        with pytest.raises(ClientError, match="can be read once"):
-            await program.do("finish", options=options, speak=speak, leftAfter=1)
 
 
 async def test_a_client_needs_neither_streams_nor_other_parts_of_new_environments(

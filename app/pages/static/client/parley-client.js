@@ -742,8 +742,8 @@ var SessionCaller = class {
       const response = await this.signedOut.call({ method: "POST", path: "/bp/user/login", body });
       await this.enter(await contentOf(response));
     } catch (error) {
-      const refused = error instanceof ParleyError && !error.retryable;
-      if (refused) await this.keep({ ...session, bpAuth: null });
+      const refused2 = error instanceof ParleyError && !error.retryable;
+      if (refused2) await this.keep({ ...session, bpAuth: null });
       throw error;
     }
   }
@@ -1271,29 +1271,50 @@ function errorIn(event) {
 }
 
 // src/streams/single_reading.ts
+var LEFT = "the stream was left before its end";
+var READ = "the events of a stream can be read once";
+var UNSENT = "the stream was interrupted before it was sent";
 var SingleReading = class {
   #read;
   #events = null;
-  #over = false;
+  #refusal = null;
+  /** Whether the first event was asked for. */
+  begun = false;
   constructor(read) {
     this.#read = read;
   }
-  get begun() {
-    return this.#events !== null;
-  }
   events() {
-    if (this.#over) throw new Error("the events of a stream can be read once");
+    if (this.#refusal !== null) throw refused(this.#refusal);
     this.#events ??= this.#once();
     return this.#events;
   }
+  /** Read all events that remain. Throws if a loop was left before. */
+  async finish() {
+    for await (const _ of this.events()) ;
+    if (this.#refusal !== READ) throw refused(this.#refusal ?? LEFT);
+  }
+  /** There will be no events. */
+  cancel() {
+    this.#refusal ??= UNSENT;
+  }
   async *#once() {
+    if (this.#refusal !== null) throw refused(this.#refusal);
+    this.begun = true;
+    let why = LEFT;
     try {
       yield* this.#read();
+      why = READ;
+    } catch (error) {
+      why = READ;
+      throw error;
     } finally {
-      this.#over = true;
+      this.#refusal = why;
     }
   }
 };
+function refused(why) {
+  return new ParleyError("invalid_operation", `invalid_operation: ${why}`);
+}
 
 // src/streams/speech.ts
 var Speech = class {
@@ -1327,14 +1348,15 @@ var Speech = class {
   }
   /** Read all events that remain. Return the audio. Throws if a loop was left before `end`. */
   async finish() {
-    if (this.end === null) for await (const _ of this) ;
+    if (this.end === null) await this.#events.finish();
     return this.audio;
   }
   /** Stop the synthesis. The events go on to an `end` with `canceled`. */
   async interrupt() {
     if (this.#events.begun) await this.#stream.opened;
-    if (this.streamId !== null) await cancelStream(this.#caller, this.streamId, null);
-    else this.#leaving.abort();
+    if (this.streamId !== null) return cancelStream(this.#caller, this.streamId, null);
+    if (!this.#events.begun) this.#events.cancel();
+    this.#leaving.abort();
   }
   async *#read() {
     for await (const found of this.#stream.events()) {
@@ -1418,7 +1440,7 @@ var Turn = class {
   }
   /** Read all events that remain. Return the content of `end`. Throws if a loop was left before `end`. */
   async finish() {
-    if (this.end === null) for await (const _ of this) ;
+    if (this.end === null) await this.#events.finish();
     return this.end;
   }
   /**
@@ -1430,8 +1452,9 @@ var Turn = class {
    */
   async interrupt({ heardMs = null } = {}) {
     if (this.#events.begun && this.streamId === null) await this.#stream.opened;
-    if (this.streamId !== null) await cancelStream(this.#caller, this.streamId, heardMs);
-    else this.#leaving.abort();
+    if (this.streamId !== null) return cancelStream(this.#caller, this.streamId, heardMs);
+    if (!this.#events.begun) this.#events.cancel();
+    this.#leaving.abort();
   }
   /** Close the connection, to see what happens on an unreliable network. The turn is resumed by itself. */
   dropConnection() {
