@@ -1,14 +1,16 @@
 """Turns survive lost connections: nothing is missing, repeated or answered twice."""
 
 import asyncio
-import random
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import pytest
 from yarl import URL
 
 from parley_client import (
+    AudioChunk,
+    AudioFile,
     Backoff,
     ConnectionLost,
     ConnectionState,
@@ -22,18 +24,20 @@ from parley_client import (
 )
 from streams.tasks import background
 from streams.wire.codec import dumps
-from tests.app.ai.conftest import other
+from tests.app.ai.conftest import other, sandbox
 from tests.browser.unreliable_proxy import UnreliableProxy, proxy_to
 from tests.clients.cases import SIGN_KEY, cases, named
 from tests.clients.conftest import configure
+from tests.clients.cuts import COUNTS, QUESTION, check_cuts, cuts, speaking_strategy
 from tests.clients.python.conftest import PROMPT
 from tests.clients.scripted_server import BRIEF, scripted_server
 from tests.peers.vendor import Vendor
 from tests.running.servers import Server
 from tests.streams.audio.pcm_samples import tone
 from tests.waiting import until
+from vendors.sandbox.server import Running
 
-__all__ = ["other"]
+__all__ = ["other", "sandbox"]
 
 
 @pytest.mark.parametrize("case", **named(cases("streams")))
@@ -289,15 +293,52 @@ def test_delays_grow_to_a_bound_and_differ() -> None:
     assert 4 <= min(delays[2]) < max(delays[2]) <= 8
 
 
-@pytest.mark.soak
-async def test_two_hundred_cuts_lose_nothing(
-    cut_client: ParleyClient, proxy: UnreliableProxy, strategy, vendor: Vendor
+@COUNTS
+async def test_cuts_while_an_answer_is_written_lose_nothing(
+    cut_client: ParleyClient, proxy: UnreliableProxy, strategy, vendor: Vendor, count: int
 ) -> None:
-    await strategy("one", "wide:600")
-    rng = random.Random(1)  # noqa: S311
-    proxy.cuts = [rng.randint(1, 4_000) for _ in range(200)]
-    turn = cut_client.converse(strategies=["one"], text="Go on", language_code="en-US")
-    ids = [event.id async for event in turn]
+    await strategy("one", f"held:{count * 3}")
+    proxy.cuts = cuts(count, 4_000)
+    connections = []
+
+    def note(*change: Any) -> None:
+        connections.append(change)
+        if not proxy.cuts:
+            vendor.release.set()  # The answer ends after the last cut.
+
+    turn = cut_client.converse(strategies=["one"], text="Go on", language_code="en-US", on_connection=note)
+    outputs = [(event.id, event.text) async for event in turn if isinstance(event, TextChunk)]
+    assert turn.end is not None
+    digest = asdict(turn.end.digest)
+    check_cuts(count, outputs, digest=digest, end_id=turn.end.id, connections=connections)
+    assert "".join(text for _, text in outputs) == turn.text == " ".join(["word" * 256] * count * 3)
     assert (proxy.cuts, len(vendor.calls)) == ([], 1)
-    assert ids == list(range(1, len(ids) + 1))
-    assert turn.text == " ".join(["word" * 256] * 600)
+
+
+@COUNTS
+async def test_cuts_while_an_answer_is_spoken_lose_nothing(
+    cut_client: ParleyClient, proxy: UnreliableProxy, server: Server, sandbox: Running, count: int
+) -> None:
+    answer = await speaking_strategy(server, sandbox, "one", count)
+    proxy.cuts = cuts(count, 4_000)
+    connections = []
+    turn = cut_client.converse(
+        strategies=["one"], audio=tone(1.0), language_code="en-US", on_connection=lambda *at: connections.append(at)
+    )
+    outputs, files = [], []
+    async for event in turn:
+        match event:
+            case TextChunk(id=event_id, text=text):
+                outputs.append((event_id, text))
+            case AudioChunk(id=event_id, audio=audio):
+                outputs.append((event_id, audio))
+            case AudioFile():
+                files.append(event)
+    assert turn.end is not None
+    digest = asdict(turn.end.digest)
+    check_cuts(count, outputs, digest=digest, end_id=turn.end.id, connections=connections)
+    assert (turn.user_input, turn.text, proxy.cuts) == (QUESTION, answer, [])
+    (file,) = files
+    async with server.http.get(file.audio_url) as stored:
+        assert b"".join(sound for _, sound in outputs if isinstance(sound, bytes)) == await stored.read()
+    assert len([call for call in sandbox.bill.since() if call.stage == "llm"]) == 1
