@@ -3,7 +3,7 @@
 import pytest
 
 from tests.browser.unreliable_proxy import UnreliableProxy
-from tests.clients.typescript.conftest import Configure
+from tests.clients.typescript.conftest import PROMPT, Configure
 from tests.clients.typescript.program import ClientError, Program
 from tests.peers.vendor import Vendor
 from tests.running.servers import Server
@@ -107,6 +107,38 @@ async def test_a_session_that_has_ended_is_renewed_once_and_the_request_repeated
     after = await program.call("session")
     assert after["uid"] == before["uid"]
     assert await sessions_of(server, after["token"]) == 1
+
+
+async def test_a_session_that_ends_in_mid_conversation_is_renewed(
+    program: Program, server: Server, proxy: UnreliableProxy, strategy: Configure, vendor: Vendor
+) -> None:
+    """It ends between two turns, and again while the stream of the second one is cut."""
+    await strategy("hello", "say:Hello")
+    await strategy("slow", "slow:Once upon a time")
+    again = ["device", {"id": "phone"}]
+    await program.do("client", name="user", url=proxy.url, again=again, options={"backoff": PROMPT})
+    await program.call("signIn", *again)
+    first = await program.read(options={"strategies": ["hello"], "text": "Hi", **LANGUAGE}).ended()
+    tokens = [await end_session(program, server)]
+    options = {"strategies": ["slow"], "text": "A story", "conversationId": first["conversationId"], **LANGUAGE}
+    turn = program.read(options=options)
+    await turn.text("Once upon a time")
+    tokens.append(await end_session(program, server))
+    proxy.cut()
+    vendor.release.set()
+    second = await turn.ended()
+    tokens.append((await program.call("session"))["token"])
+    assert len(set(tokens)) == 3
+    assert (second["text"], second["end"]["record_id"]) == ("Once upon a time", 2)
+    assert second["end"]["finish_reason"] == "stop"
+    assert [state for state, _ in second["connections"]] == ["open", "lost", "open", "none"]
+    assert len(vendor.calls) == 2
+
+
+async def end_session(program: Program, server: Server) -> str:
+    token: str = (await program.call("session"))["token"]
+    await log_out(server, token)
+    return token
 
 
 async def test_a_session_is_renewed_by_the_token_of_the_last_sign_in(program: Program, server: Server) -> None:
