@@ -51,7 +51,7 @@ def install_wheel(wheel: Path, folder: Path) -> Path:
     try:
         _run(*install, "--require-hashes", "-r", folder / "locked.txt", cwd=folder)
     except AssertionError as error:
-        if "network was disabled" in " ".join(str(error).split()):
+        if "No solution found" in str(error):
             pytest.skip("the cache of uv does not have the packages that the Python client requires")
         raise
     _run(*install, wheel, cwd=folder)
