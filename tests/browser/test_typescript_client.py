@@ -36,12 +36,22 @@ async ([url, signKey]) => {
 }
 """
 
+REDIRECTED = """
+async () => {
+  const { ParleyClient } = await import("/dist/index.js");
+  const client = new ParleyClient(location.origin);
+  const { errorType, message } = await client.user().catch((error) => error);
+  return { errorType, message };
+}
+"""
+
 
 @pytest.fixture
 async def page_url(built: None) -> AsyncIterator[str]:
     """A site that has the client."""
     app = web.Application()
     app.router.add_get("/", _empty_page)
+    app.router.add_get("/bp/user/me", _redirect)
     app.router.add_static("/dist", CLIENT / "dist")
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
@@ -52,6 +62,10 @@ async def page_url(built: None) -> AsyncIterator[str]:
 
 async def _empty_page(request: web.Request) -> web.Response:
     return web.Response(text="<!doctype html><title>A site</title>", content_type="text/html")
+
+
+async def _redirect(request: web.Request) -> web.Response:
+    return web.Response(status=301, headers={"Location": "/"})
 
 
 async def test_a_page_from_another_origin_signs_in_and_converses(
@@ -76,3 +90,14 @@ async def test_a_page_from_another_origin_signs_in_and_converses(
     assert (seen["text"], seen["input"], seen["record"]) == ("Hello there", "How are you?", 2)
     assert seen["errorType"] == "item_not_found"
     assert seen["requestId"]
+
+
+async def test_a_redirect_is_not_followed(chromium: Browser, page_url: str) -> None:
+    page = await chromium.new_page()
+    try:
+        await page.goto(page_url)
+        seen = await page.evaluate(REDIRECTED)
+    finally:
+        await page.close()
+    message = "not_understood: a redirect is not followed, and browsers do not tell its status"
+    assert seen == {"errorType": "not_understood", "message": message}

@@ -1,17 +1,29 @@
 """The clients as apps get them: packed."""
 
+import importlib.metadata
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import venv
+from email import message_from_bytes
 from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.code.source_files import ROOT
 
+LOCK = ROOT / "deploy/locks/all.lock"
 PYTHON = ROOT / "clients/python"
 TYPESCRIPT = ROOT / "clients/typescript"
 _BUILD_S = 150
+_LOCKED = re.compile(r"^[a-z0-9-]+==.*(?:\n +.*)*\n", re.MULTILINE)
+"""A package of a lock file, with its hashes."""
 
 
 def build_wheel(folder: Path) -> Path:
@@ -22,6 +34,45 @@ def build_wheel(folder: Path) -> Path:
     _run(uv, *build, "--out-dir", folder, folder / "source", cwd=folder)
     (built,) = folder.glob("*.whl")
     return built
+
+
+def install_wheel(wheel: Path, folder: Path) -> Path:
+    """Install the wheel of the Python client and what it requires, and nothing else. Return the interpreter.
+
+    The packages are those of the lock file. uv has kept them in its cache since it made this environment; if it has
+    not, the test is skipped.
+    """
+    venv.create(folder / ".venv", symlinks=True)
+    python = folder / ".venv/bin/python"
+    required = required_by(wheel)
+    locked = [entry for entry in _LOCKED.findall(LOCK.read_text()) if entry.partition("==")[0] in required]
+    (folder / "locked.txt").write_text("".join(locked))
+    install = [Path(sys.executable).with_name("uv"), "pip", "install", "--offline", "--no-deps", "--python", python]
+    try:
+        _run(*install, "--require-hashes", "-r", folder / "locked.txt", cwd=folder)
+    except AssertionError as error:
+        if "No solution found" in str(error):
+            pytest.skip("the cache of uv does not have the packages that the Python client requires")
+        raise
+    _run(*install, wheel, cwd=folder)
+    _run(install[0], "pip", "check", "--python", python, cwd=folder)
+    return python
+
+
+def required_by(wheel: Path) -> set[str]:
+    """Return the names of the packages that a wheel requires, and of those that they require."""
+    with ZipFile(wheel) as archive:
+        (metadata,) = [name for name in archive.namelist() if name.endswith("/METADATA")]
+        found = message_from_bytes(archive.read(metadata)).get_all("Requires-Dist", [])
+    waiting, seen = [(Requirement(text), "") for text in found], set()
+    while waiting:
+        requirement, extra = waiting.pop()
+        if (requirement.marker and not requirement.marker.evaluate({"extra": extra})) or str(requirement) in seen:
+            continue
+        seen.add(str(requirement))
+        needs = [Requirement(text) for text in importlib.metadata.requires(requirement.name) or []]
+        waiting += [(needed, extra) for needed in needs for extra in {"", *requirement.extras}]
+    return {canonicalize_name(Requirement(text).name) for text in seen}
 
 
 def pack_typescript(folder: Path) -> Path:

@@ -11,6 +11,8 @@ from aiohttp import web
 
 from streams.wire.codec import dumps
 
+BRIEF = {"events": [[1, "start", "start"], [2, "end", {"finish_reason": "stop", "digest": None}]]}
+"""A turn without words, or a speech without sound."""
 _STREAM_ID = "0" * 32
 
 
@@ -34,8 +36,8 @@ class ScriptedServer:
             self.keys.add(request.headers.get("Idempotency-Key"))
         if not any(name == "end_of_speech" for _, name, _ in case.get("events", ())):
             await request.read()
-        if "html" in case:
-            return web.Response(text=case["html"], content_type="text/html", status=case["status"])
+        if "body" in case:
+            return web.Response(text=case["body"], status=case["status"], headers=case.get("headers"))
         if "error" in case:
             return web.json_response({"error": case["error"]}, status=case["status"])
         headers = {"Content-Type": "text/event-stream", "X-Service-Stream-Id": _STREAM_ID}
@@ -49,6 +51,10 @@ class ScriptedServer:
             assert request.transport is not None
             request.transport.close()
         return response
+
+    async def cancel(self, request: web.Request) -> web.Response:
+        self.asked.append(request.method)
+        return web.json_response({})
 
     def _frame(self, event_id: int | None, name: str, content: Any) -> bytes:
         if name == "end" and content["digest"] is None:
@@ -75,6 +81,8 @@ async def scripted_server(responses: list[dict[str, Any]]) -> AsyncIterator[Scri
     app.router.add_post("/bp/ai/conversation", server.answer)
     app.router.add_post("/bp/ai/audio/tts", server.answer)
     app.router.add_get(f"/bp/ai/stream/{_STREAM_ID}", server.answer)
+    app.router.add_delete(f"/bp/ai/stream/{_STREAM_ID}", server.cancel)
+    app.router.add_get("/bp/user/me", server.answer)
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

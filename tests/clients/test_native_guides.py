@@ -35,6 +35,7 @@ EVENTS = {
 }
 SIGNED_LINES = (r"(String\()?t\b.*", "nonce", r"method\.\w*upper\w*\(\)", "target", r"(?=.*\bbody\b).*sha256.*")
 JOINED = ('joinToString("\\n")', 'joined(separator: "\\n")', 'string.Join("\\n", new[]')
+NO_REDIRECTS = ("followRedirects(false)", "willPerformHTTPRedirection", "redirectLimit = 0;")
 PARSERS = {"swift": ("swiftc", "-parse"), "csharp": ("mcs", "-parse")}
 """Compilers that read a file without the libraries that it uses. That of Kotlin cannot."""
 ENDINGS = {"swift": "swift", "csharp": "cs"}
@@ -92,6 +93,12 @@ def test_a_page_uses_headers_of_the_server(page: str) -> None:
     used = literals(page)
     assert used >= HEADERS
     assert {header for header in used if header.startswith("X-")} <= served
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_follows_no_redirect(page: str) -> None:
+    """Another host would get the session."""
+    assert any(refusal in code(page) for refusal in NO_REDIRECTS)
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -20,7 +20,8 @@ class Vendor:
     `say:TEXT` answers word by word. `refuse:STATUS` responds with an error. `reset` aborts the connection. `hang`
     sends no headers, `silent` only headers. `cut:TEXT` closes the connection after TEXT. `error:TEXT` sends an
     error event after it. `empty` sends no text. `many:COUNT` sends COUNT words together, `paced:COUNT` one at a
-    time, and `wide:COUNT` words of 1 KiB. `echo` repeats the key. `slow:TEXT` sends TEXT word by word, and then
+    time, and `wide:COUNT` words of 1 KiB. `held:COUNT` sends such words one at a time, and then waits until
+    `release` is set. `echo` repeats the key. `slow:TEXT` sends TEXT word by word, and then
     waits until `release` is set.
     """
 
@@ -62,12 +63,12 @@ class Vendor:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await response.prepare(request)
         for position, word in enumerate(_words(model, text)):
-            if model in {"paced", "slow"}:
+            if model in {"paced", "slow", "held"}:
                 await asyncio.sleep(_PACE_S)
             await response.write(_delta({"content": word if position == 0 else f" {word}"}))
         if model == "silent":
             await asyncio.Event().wait()
-        if model == "slow":
+        if model in {"slow", "held"}:
             await self.release.wait()
         if model == "cut":
             request.transport.close()
@@ -106,6 +107,6 @@ async def running_vendor() -> AsyncIterator[Vendor]:
 def _words(model: str, text: str) -> list[str]:
     if model in {"silent", "empty"}:
         return []
-    if model in {"many", "paced", "wide"}:
-        return ["word" if model != "wide" else "word" * 256] * int(text)
+    if model in {"many", "paced", "wide", "held"}:
+        return ["word" * (256 if model in {"wide", "held"} else 1)] * int(text)
     return text.split(" ")

@@ -38,6 +38,7 @@ from parley_client.streams.events import (
     Viseme,
     Visemes,
 )
+from parley_client.streams.reader import ConnectionState, OnConnection
 from parley_client.streams.turns import EventStream, Speech, Turn
 from parley_client.types import TurnDetection
 
@@ -47,6 +48,7 @@ __all__ = [
     "AudioFile",
     "Backoff",
     "ConnectionLost",
+    "ConnectionState",
     "DigestMismatch",
     "End",
     "EndOfSpeech",
@@ -54,6 +56,7 @@ __all__ = [
     "EventStream",
     "FileStore",
     "NotUnderstood",
+    "OnConnection",
     "OtherEvent",
     "Paragraph",
     "ParleyClient",

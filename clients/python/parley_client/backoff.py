@@ -1,7 +1,14 @@
 """When a request is repeated: exponential backoff with jitter, and never earlier than the server asks for."""
 
 import random
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+_MAX_RETRY_AFTER_S = 86_400.0
+_HTTP_DATE = re.compile(r"[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +26,27 @@ class Backoff:
         """Return the delay after attempt number `tries`, counted from 0."""
         longest = min(self.longest_s, self.first_s * 2.0**tries)
         return max(longest * random.uniform(0.5, 1.0), retry_after or 0.0)  # noqa: S311 - it need not be secret
+
+
+def retry_after_of(headers: Mapping[str, str]) -> float | None:
+    """Return the seconds after which a server wants the request to be repeated, at most a day.
+
+    None: it has not said.
+    """
+    value = headers.get("Retry-After", "")
+    if value.isascii() and value.isdecimal():
+        return min(float(value), _MAX_RETRY_AFTER_S)
+    if (until := _time_of(value)) is None:
+        return None
+    now = _time_of(headers.get("Date", "")) or datetime.now(UTC)  # Clocks of clients are often wrong.
+    return min(max((until - now).total_seconds(), 0.0), _MAX_RETRY_AFTER_S)
+
+
+def _time_of(value: str) -> datetime | None:
+    try:
+        return parsedate_to_datetime(value) if _HTTP_DATE.fullmatch(value) else None
+    except ValueError:
+        return None
 
 
 class Attempts:

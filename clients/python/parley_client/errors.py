@@ -33,7 +33,7 @@ class ParleyError(Exception):
         self.request_id = request_id
         """The server's logs have it, so support can find the request."""
         self.retry_after = retry_after
-        """Seconds after which to repeat the request, if the server has named them."""
+        """Seconds after which to repeat the request, at most a day, if the server has named them."""
         self.bp_auth = bp_auth
         """`{bp_auth_token, expire_at_ms}`: signs in the user to whom the identity in the request belongs."""
 
@@ -60,8 +60,21 @@ class ConnectionLost(ParleyError):
 class NotUnderstood(ParleyError):
     """What has arrived is not what a Parley server sends. The address may be that of something else."""
 
-    def __init__(self, message: str, *, status: int | None = None, request_id: str | None = None) -> None:
-        super().__init__("not_understood", f"not_understood: {message}", status=status, request_id=request_id)
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        request_id: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(
+            "not_understood",
+            f"not_understood: {message}",
+            status=status,
+            request_id=request_id,
+            retry_after=retry_after,
+        )
 
 
 class DigestMismatch(ParleyError):

@@ -19,6 +19,7 @@ from aiohttp import (
 )
 from yarl import URL
 
+from parley_client.backoff import retry_after_of
 from parley_client.errors import ConnectionLost, NotUnderstood, ParleyError
 
 _CONNECT_S = 10
@@ -151,7 +152,7 @@ def lost(error: BaseException) -> ConnectionLost:
 
 def error_of(response: ClientResponse, body: bytes) -> ParleyError:
     """Return the error of an error response."""
-    request_id = response.headers.get("X-Request-Id")
+    request_id, retry_after = response.headers.get("X-Request-Id"), retry_after_of(response.headers)
     try:
         envelope = json.loads(body)
         error = envelope["error"]
@@ -161,20 +162,21 @@ def error_of(response: ClientResponse, body: bytes) -> ParleyError:
             status=response.status,
             extra=error.get("extra"),
             request_id=request_id,
-            retry_after=_seconds(response.headers.get("Retry-After")),
+            retry_after=retry_after,
             bp_auth=envelope.get("bp_auth"),
         )
     except (ValueError, KeyError, TypeError, AttributeError):
-        shown = body[:_SHOWN].decode(errors="replace")
-        return NotUnderstood(
-            f"status {response.status} with a body that is not an error of Parley: {shown!r}",
-            status=response.status,
-            request_id=request_id,
-        )
+        fault = _not_a("an error of Parley", response.status, body)
+        if 300 <= response.status < 400:
+            location = json.dumps(response.headers.get("Location", ""))
+            fault = f"status {response.status} is a redirect to {location}, which is not followed"
+        return NotUnderstood(fault, status=response.status, request_id=request_id, retry_after=retry_after)
 
 
-def _seconds(header: str | None) -> float | None:
-    return float(header) if header is not None and header.isascii() and header.isdecimal() else None
+def _not_a(expected: str, status: int, body: bytes) -> str:
+    """Return what is wrong with a body."""
+    shown = json.dumps(body.decode(errors="replace")[:_SHOWN], ensure_ascii=False)
+    return f"status {status} with a body that is not {expected}: {shown}"
 
 
 class Reply(dict[str, Any]):
@@ -192,10 +194,12 @@ async def read_json(response: ClientResponse) -> Reply:
         except (ClientError, TimeoutError, OSError) as error:
             raise lost(error) from error
     try:
-        return Reply(json.loads(body) if body.strip() else {})
-    except (ValueError, TypeError):
-        shown = body[:_SHOWN].decode(errors="replace")
-        raise NotUnderstood(f"the response is not a JSON object: {shown!r}", status=response.status) from None
+        content = json.loads(body) if body.strip() else {}
+    except ValueError:
+        content = None
+    if not isinstance(content, dict):
+        raise NotUnderstood(_not_a("a JSON object", response.status, body), status=response.status)
+    return Reply(content)
 
 
 def given(parameters: Mapping[str, object]) -> dict[str, object]:

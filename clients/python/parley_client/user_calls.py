@@ -12,7 +12,7 @@ from parley_client.areas.predictions import Predictions
 from parley_client.calls import Calls
 from parley_client.http import Request, encoded, given, segment
 from parley_client.streams.input import Audio, Input, Text, encoded_audio, encoded_text
-from parley_client.streams.reader import SILENCE_S
+from parley_client.streams.reader import SILENCE_S, OnConnection
 from parley_client.streams.turns import Speech, Turn
 from parley_client.types import (
     Assessment,
@@ -26,8 +26,8 @@ from parley_client.types import (
 )
 
 _CONVERSATION = "/bp/ai/conversation"
-_ASSESSMENT_S = 120.0
-"""The server answers within 10 s and half the audio's length after its end."""
+_ASSESSMENT_S = 600.0
+"""Five minutes of audio, which is the most, are assessed within half that time after their end."""
 
 
 class UserCalls:
@@ -53,6 +53,7 @@ class UserCalls:
         turn_detection: TurnDetection | None = None,
         params: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
+        on_connection: OnConnection | None = None,
     ) -> Turn:
         """Return a turn of a conversation, by either `text` or `audio`. It is sent when its iteration begins.
 
@@ -63,6 +64,8 @@ class UserCalls:
         With `turn_detection`, the server hears when the user has finished speaking. No more is read of `audio`
         then, which need not end.
         A turn with the `idempotency_key` of an earlier one gets the answer of that one.
+        `on_connection(state, after_id)` is called whenever the connection was opened, was lost, or is no longer
+        needed.
         """
         if (text is None) == (audio is None):
             raise TypeError("a turn needs either text or audio")
@@ -92,7 +95,15 @@ class UserCalls:
             timeout_s=None,
             silence_s=SILENCE_S,
         )
-        return Turn(self._calls, request, pieces)
+        return Turn(self._calls, request, pieces, on_connection)
+
+    def resume(self, stream_id: str, *, on_connection: OnConnection | None = None) -> Turn:
+        """Return a turn whose stream has begun before, such as in a program that was restarted.
+
+        All its events are read again. A stream can be read for two minutes after its end. Later, the iteration
+        raises a `ParleyError` with the status 404, and only the history has the turn.
+        """
+        return Turn(self._calls, stream_id, on_connection=on_connection)
 
     def speak(
         self,

@@ -1,6 +1,7 @@
 // The errors of this package. Each is a `ParleyError`, whose `errorType` says what is wrong.
 
 import type { BpAuthView } from "./api.js";
+import { retryAfterOf } from "./http/backoff.js";
 
 const BUSY = new Set([429, 503]);
 const SHOWN_CHARS = 60;
@@ -28,7 +29,7 @@ export class ParleyError extends Error {
   readonly extra: Record<string, unknown>;
   /** The server's logs have it, so support can find the request. */
   readonly requestId: string | null;
-  /** Seconds after which to repeat the request, if the server has named them. */
+  /** Seconds after which to repeat the request, at most a day, if the server has named them. */
   readonly retryAfter: number | null;
   /** Signs in the user to whom the identity in the request belongs. */
   readonly bpAuth: BpAuthView | null;
@@ -98,17 +99,27 @@ export async function errorOf(response: Response): Promise<ParleyError> {
   const fields = {
     status: response.status,
     requestId: response.headers.get("X-Request-Id"),
-    retryAfter: secondsOf(response.headers.get("Retry-After")),
+    retryAfter: retryAfterOf(response.headers),
   };
   if (typeof error?.error_type !== "string" || typeof error.message !== "string") {
-    const shown = JSON.stringify(text.slice(0, SHOWN_CHARS));
-    return new NotUnderstood(`status ${response.status} with a body that is not an error of Parley: ${shown}`, fields);
+    return new NotUnderstood(faultOf(response, text), fields);
   }
   return new ParleyError(error.error_type, error.message, { ...fields, extra: error.extra, bpAuth: envelope?.bp_auth });
 }
 
-function secondsOf(header: string | null): number | null {
-  return header !== null && /^\d+$/.test(header) ? Number(header) : null;
+function faultOf(response: Response, text: string): string {
+  const { status, type } = response;
+  if (type === "opaqueredirect") return "a redirect is not followed, and browsers do not tell its status";
+  if (status >= 300 && status < 400) {
+    const location = JSON.stringify(response.headers.get("Location") ?? "");
+    return `status ${status} is a redirect to ${location}, which is not followed`;
+  }
+  return notA("an error of Parley", status, text);
+}
+
+/** Return what is wrong with a body. */
+export function notA(expected: string, status: number, text: string): string {
+  return `status ${status} with a body that is not ${expected}: ${JSON.stringify(text.slice(0, SHOWN_CHARS))}`;
 }
 
 function parsed(text: string): Envelope | null {

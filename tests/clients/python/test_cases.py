@@ -6,12 +6,23 @@ import jwt
 import pytest
 
 from app.http.callers import signatures
-from parley_client import ServerKey, StreamDigest, WebhookRefused, server_token, sign, verify_webhook
+from parley_client import (
+    ParleyClient,
+    ParleyError,
+    ServerKey,
+    StreamDigest,
+    WebhookRefused,
+    server_token,
+    sign,
+    verify_webhook,
+)
 from parley_client.streams.digest import Digest
 from parley_client.streams.events import Event, read_event
 from parley_client.streams.sse import SseEvent, SseParser
 from streams.wire.codec import dumps
 from tests.clients.cases import cases, named
+from tests.clients.python.conftest import PROMPT
+from tests.clients.scripted_server import scripted_server
 
 UNTIMED = {"verify_exp": False, "verify_aud": False}
 
@@ -56,6 +67,18 @@ def test_a_digest_covers_all_text_and_audio(case: dict) -> None:
         assert isinstance(event, Event)
         digest.add(event)
     assert digest.value() == StreamDigest(**case["digest"])
+
+
+@pytest.mark.parametrize("case", **named(cases("replies")))
+async def test_a_reply_is_an_object_or_an_error(case: dict) -> None:
+    async with scripted_server([case] * 3) as scripted, ParleyClient(scripted.url, backoff=PROMPT) as client:
+        if "error" not in case:
+            assert (await client.user())["uid"] == case["uid"]
+        else:
+            with pytest.raises(ParleyError) as raised:
+                await client.user()
+            assert {name: getattr(raised.value, name) for name in case["error"]} == case["error"]
+    assert len(scripted.asked) == case["asked"]
 
 
 @pytest.mark.parametrize("case", **named(cases("signatures")["server_tokens"]))

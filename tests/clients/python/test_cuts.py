@@ -1,28 +1,43 @@
 """Turns survive lost connections: nothing is missing, repeated or answered twice."""
 
 import asyncio
-import random
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import pytest
 from yarl import URL
 
-from parley_client import Backoff, ConnectionLost, DigestMismatch, ParleyClient, ParleyError, TextChunk
+from parley_client import (
+    AudioChunk,
+    AudioFile,
+    Backoff,
+    ConnectionLost,
+    ConnectionState,
+    DigestMismatch,
+    End,
+    Event,
+    EventStream,
+    ParleyClient,
+    ParleyError,
+    TextChunk,
+)
 from streams.tasks import background
 from streams.wire.codec import dumps
-from tests.app.ai.conftest import other
+from tests.app.ai.conftest import other, sandbox
 from tests.browser.unreliable_proxy import UnreliableProxy, proxy_to
 from tests.clients.cases import SIGN_KEY, cases, named
 from tests.clients.conftest import configure
+from tests.clients.cuts import COUNTS, QUESTION, check_cuts, cuts, speaking_strategy
 from tests.clients.python.conftest import PROMPT
-from tests.clients.scripted_server import scripted_server
+from tests.clients.scripted_server import BRIEF, scripted_server
 from tests.peers.vendor import Vendor
 from tests.running.servers import Server
 from tests.streams.audio.pcm_samples import tone
 from tests.waiting import until
+from vendors.sandbox.server import Running
 
-__all__ = ["other"]
+__all__ = ["other", "sandbox"]
 
 
 @pytest.mark.parametrize("case", **named(cases("streams")))
@@ -43,6 +58,62 @@ async def test_a_turn_is_read_as_the_case_says(case: dict) -> None:
     if detection is not None:
         assert dumps({"turn_detection": detection})[1:-1] in scripted.spoken
         await until(lambda: microphone.closed)
+
+
+@pytest.mark.parametrize("kind", ["turn", "speech"])
+@pytest.mark.parametrize("case", **named(cases("uses")))
+async def test_a_stream_is_used_as_the_case_says(case: dict, kind: str) -> None:
+    async with scripted_server([BRIEF]) as scripted, ParleyClient(scripted.url, backoff=PROMPT) as client:
+        turn = client.converse(strategies=["one"], language_code="en-US", text="Hello")
+        use = Use(turn if kind == "turn" else client.speak("Hello", strategies=["one"]))
+        *steps, last = case["steps"]
+        for step in steps:
+            await getattr(use, step)()
+        if "error" not in case:
+            assert await getattr(use, last)() == case["seen"]
+        else:
+            with pytest.raises(ParleyError) as raised:
+                await getattr(use, last)()
+            assert (str(raised.value), raised.value.error_type) == (case["error"], "invalid_operation")
+            assert not raised.value.retryable
+    assert scripted.asked == case["asked"]
+
+
+@dataclass
+class Use:
+    """The steps of `uses.json`."""
+
+    stream: EventStream
+    events: AsyncIterator[Event] | None = None
+
+    async def begin(self) -> None:
+        self.events = aiter(self.stream)
+
+    async def next(self) -> None:
+        self.events = aiter(self.stream)
+        await anext(self.events)
+
+    async def leave(self) -> None:
+        self.stream.leave()
+        if self.events is not None:
+            assert await anext(self.events, None) is None
+
+    async def rest(self) -> str | None:
+        assert self.events is not None
+        return self._ended([event async for event in self.events])
+
+    async def read(self) -> str | None:
+        return self._ended([event async for event in self.stream])
+
+    async def finish(self) -> str:
+        return (await self.stream.finish()).finish_reason
+
+    async def interrupt(self) -> None:
+        await self.stream.interrupt()
+
+    @staticmethod
+    def _ended(events: list[Event]) -> str | None:
+        return events[-1].finish_reason if isinstance(events[-1], End) else None
 
 
 @dataclass
@@ -87,6 +158,62 @@ async def test_a_turn_is_resumed_in_another_process(
     assert turn.text == "Once upon a time"
     assert ids == list(range(1, len(ids) + 1))
     assert len(vendor.calls) == 1
+
+
+async def test_the_app_is_told_of_a_connection_that_was_dropped(
+    client: ParleyClient, strategy, vendor: Vendor
+) -> None:
+    await strategy("one", "slow:Once upon a time")
+    connections = []
+
+    def note(state: ConnectionState, after_id: int) -> None:
+        connections.append((state, after_id))
+        assert turn.connection == state
+
+    turn = client.converse(strategies=["one"], text="a story", language_code="en-US", on_connection=note)
+    async for _ in turn:
+        if turn.text == "Once upon a time" and not vendor.release.is_set():
+            turn.drop_connection()
+            vendor.release.set()
+    assert turn.end is not None
+    opened, (lost, cut), resumed, closed = connections
+    assert (opened, lost, resumed, closed) == (("open", 0), "lost", ("open", cut), ("none", turn.end.id))
+    assert 0 < cut < turn.end.id
+
+
+async def test_a_turn_is_resumed_by_the_id_of_its_stream(client: ParleyClient, strategy, vendor: Vendor) -> None:
+    await strategy("one", "slow:Once upon a time")
+    left = client.converse(strategies=["one"], text="a story", language_code="en-US")
+    async with left:
+        async for event in left:
+            if isinstance(event, TextChunk):
+                break
+    connections = []
+    turn = client.resume(left.stream_id or "", on_connection=lambda *change: connections.append(change))
+    events = []
+    async for event in turn:
+        events.append(event)
+        if turn.text == "Once upon a time":
+            vendor.release.set()
+    assert [event.id for event in events] == list(range(1, len(events) + 1))
+    assert (turn.text, turn.user_input, turn.end) == ("Once upon a time", "a story", events[-1])
+    assert turn.conversation_id == left.conversation_id
+    assert connections == [("open", 0), ("none", len(events))]
+    with pytest.raises(ParleyError) as gone:
+        await client.resume("0" * 32).finish()
+    assert gone.value.status == 404
+
+
+async def test_a_turn_that_was_resumed_by_its_id_is_interrupted_before_it_is_read(
+    client: ParleyClient, strategy, vendor: Vendor
+) -> None:
+    await strategy("one", "slow:Once upon a time")
+    async with client.converse(strategies=["one"], text="a story", language_code="en-US") as left:
+        await anext(aiter(left))
+    turn = client.resume(left.stream_id or "")
+    await turn.interrupt()
+    assert (await turn.finish()).finish_reason == "canceled"
+    assert vendor.closed == ["slow:Once upon a time"]
 
 
 async def test_a_request_that_lost_its_response_is_answered_once(
@@ -166,15 +293,52 @@ def test_delays_grow_to_a_bound_and_differ() -> None:
     assert 4 <= min(delays[2]) < max(delays[2]) <= 8
 
 
-@pytest.mark.soak
-async def test_two_hundred_cuts_lose_nothing(
-    cut_client: ParleyClient, proxy: UnreliableProxy, strategy, vendor: Vendor
+@COUNTS
+async def test_cuts_while_an_answer_is_written_lose_nothing(
+    cut_client: ParleyClient, proxy: UnreliableProxy, strategy, vendor: Vendor, count: int
 ) -> None:
-    await strategy("one", "wide:600")
-    rng = random.Random(1)  # noqa: S311
-    proxy.cuts = [rng.randint(1, 4_000) for _ in range(200)]
-    turn = cut_client.converse(strategies=["one"], text="Go on", language_code="en-US")
-    ids = [event.id async for event in turn]
+    await strategy("one", f"held:{count * 3}")
+    proxy.cuts = cuts(count, 4_000)
+    connections = []
+
+    def note(*change: Any) -> None:
+        connections.append(change)
+        if not proxy.cuts:
+            vendor.release.set()  # The answer ends after the last cut.
+
+    turn = cut_client.converse(strategies=["one"], text="Go on", language_code="en-US", on_connection=note)
+    outputs = [(event.id, event.text) async for event in turn if isinstance(event, TextChunk)]
+    assert turn.end is not None
+    digest = asdict(turn.end.digest)
+    check_cuts(count, outputs, digest=digest, end_id=turn.end.id, connections=connections)
+    assert "".join(text for _, text in outputs) == turn.text == " ".join(["word" * 256] * count * 3)
     assert (proxy.cuts, len(vendor.calls)) == ([], 1)
-    assert ids == list(range(1, len(ids) + 1))
-    assert turn.text == " ".join(["word" * 256] * 600)
+
+
+@COUNTS
+async def test_cuts_while_an_answer_is_spoken_lose_nothing(
+    cut_client: ParleyClient, proxy: UnreliableProxy, server: Server, sandbox: Running, count: int
+) -> None:
+    answer = await speaking_strategy(server, sandbox, "one", count)
+    proxy.cuts = cuts(count, 4_000)
+    connections = []
+    turn = cut_client.converse(
+        strategies=["one"], audio=tone(1.0), language_code="en-US", on_connection=lambda *at: connections.append(at)
+    )
+    outputs, files = [], []
+    async for event in turn:
+        match event:
+            case TextChunk(id=event_id, text=text):
+                outputs.append((event_id, text))
+            case AudioChunk(id=event_id, audio=audio):
+                outputs.append((event_id, audio))
+            case AudioFile():
+                files.append(event)
+    assert turn.end is not None
+    digest = asdict(turn.end.digest)
+    check_cuts(count, outputs, digest=digest, end_id=turn.end.id, connections=connections)
+    assert (turn.user_input, turn.text, proxy.cuts) == (QUESTION, answer, [])
+    (file,) = files
+    async with server.http.get(file.audio_url) as stored:
+        assert b"".join(sound for _, sound in outputs if isinstance(sound, bytes)) == await stored.read()
+    assert len([call for call in sandbox.bill.since() if call.stage == "llm"]) == 1

@@ -5,8 +5,6 @@ import asyncio
 import dataclasses
 import re
 import sys
-import sysconfig
-import venv
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -15,7 +13,7 @@ import pytest
 import parley_client
 from parley_client.streams import events
 from tests.clients.cases import SIGN_KEY
-from tests.clients.packages import PYTHON, build_wheel
+from tests.clients.packages import PYTHON, build_wheel, install_wheel
 from tests.running.servers import Server
 
 IMPORTED = {"aiohttp", "jwt", "yarl"}
@@ -30,14 +28,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An interpreter with the wheel and, from this environment, other packages, but not the server's."""
-    project = tmp_path_factory.mktemp("project")
-    venv.create(project / ".venv", symlinks=True)
-    interpreter = project / ".venv/bin/python"
-    installed = Path(sysconfig.get_path("purelib", vars={"base": str(project / ".venv")}))
-    ZipFile(wheel).extractall(installed)
-    (installed / "others.pth").write_text(sysconfig.get_path("purelib"))
-    return interpreter
+    """An interpreter with the wheel and what it requires."""
+    return install_wheel(wheel, tmp_path_factory.mktemp("project"))
 
 
 def test_the_wheel_is_typed_and_needs_two_packages(wheel: Path) -> None:

@@ -107,7 +107,7 @@ async def test_what_is_not_a_parley_server_is_not_understood() -> None:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     async with ParleyClient(f"http://127.0.0.1:{runner.addresses[0][1]}", backoff=PROMPT) as client:
-        with pytest.raises(NotUnderstood, match="status 502 with a body that is not an error of Parley: '<h1>"):
+        with pytest.raises(NotUnderstood, match='status 502 with a body that is not an error of Parley: "<h1>'):
             await client.sign_in("device", {"id": "a"})
         with pytest.raises(NotUnderstood, match="not a JSON object"):
             await client.user()

@@ -147,6 +147,34 @@ async def test_a_pronunciation_is_assessed(client: ParleyClient, server: Server,
     assert refused.value.status == 400
 
 
+@pytest.mark.parametrize("lost", ["the recording", "the result"])
+async def test_an_assessment_whose_connection_is_lost_is_repeated_from_its_beginning(
+    client: ParleyClient, server: Server, sandbox: Running, lost: str
+) -> None:
+    await assessment_accounts(server, sandbox)
+    async with (
+        proxy_to(server.url) as proxy,
+        ParleyClient(proxy.url, sign_key=SIGN_KEY, session=client.session, backoff=PROMPT) as cut,
+    ):
+
+        async def microphone() -> AsyncIterator[bytes]:
+            first, *others = pieces(tone(1.2), 20_000)
+            yield first
+            await sandbox.bill.wait(lambda _: True)
+            if lost == "the recording":
+                proxy.cut()
+            else:
+                proxy.cuts = [0]
+            for piece in others:
+                yield piece
+
+        result = await cut.assess(microphone(), strategy="one", reference_text=REFERENCE)
+    assert (result["text"], proxy.cuts) == (REFERENCE, [])
+    first, second = sandbox.bill.since()
+    assert first.how == ("closed_by_client" if lost == "the recording" else "done")
+    assert (second.how, second.billed["seconds"]) == ("done", pytest.approx(1.2))
+
+
 async def test_a_turn_has_either_text_or_audio(client: ParleyClient) -> None:
     for given in ({}, {"text": "Hello", "audio": b""}):
         with pytest.raises(TypeError, match="either text or audio"):

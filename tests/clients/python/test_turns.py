@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from actors.runtime.context import Owner
-from parley_client import End, Paragraph, ParleyClient, ParleyError, Start, TextChunk, UserInput
+from parley_client import End, Paragraph, ParleyClient, ParleyError, Session, Start, TextChunk, UserInput
 from streams.tasks import background
 from tests.app.ai.conftest import sandbox
 from tests.app.ai.speech.ears import ears
@@ -116,6 +116,49 @@ async def test_a_session_that_ended_in_mid_use_is_renewed_and_the_turn_answered_
     assert len([call for call in sandbox.bill.since() if call.stage == "llm"]) == 1
 
 
+async def test_a_session_that_ends_in_mid_conversation_is_renewed(
+    client: ParleyClient, server: Server, strategy, vendor: Vendor
+) -> None:
+    """It ends between two turns, and again while the stream of the second one is cut."""
+
+    async def sign_in(expired: ParleyClient) -> None:
+        await expired.sign_in("device", {"id": "a device of the tests"})
+
+    async def end_session() -> None:
+        sessions.append(talking.session)
+        async with ParleyClient(server.url, sign_key=SIGN_KEY, session=talking.session) as other:
+            await other.sign_out()
+
+    sessions: list[Session | None] = []
+    await strategy("one", "say:Hello there")
+    await strategy("slow", "slow:Once upon a time")
+    async with (
+        proxy_to(server.url) as proxy,
+        ParleyClient(
+            proxy.url, sign_key=SIGN_KEY, session=client.session, on_session_expired=sign_in, backoff=PROMPT
+        ) as talking,
+    ):
+        first = talking.converse(strategies=["one"], text="Hello", language_code="en-US")
+        await first.finish()
+        await end_session()
+        second = talking.converse(
+            strategies=["slow"], text="a story", language_code="en-US", conversation_id=first.conversation_id
+        )
+        ids = []
+        async for event in second:
+            ids.append(event.id)
+            if second.text == "Once upon a time" and not vendor.release.is_set():
+                await end_session()
+                proxy.cut()
+                vendor.release.set()
+        sessions.append(talking.session)
+    assert len({session.token for session in sessions if session}) == 3
+    assert ids == list(range(1, len(ids) + 1))
+    assert second.end is not None
+    assert (second.text, second.end.record_id, second.end.finish_reason) == ("Once upon a time", 2, "stop")
+    assert len(vendor.calls) == 2
+
+
 async def test_a_task_that_is_cancelled_leaves_no_connection(
     client: ParleyClient, strategy, vendor: Vendor
 ) -> None:
@@ -144,7 +187,7 @@ async def test_whoever_leaves_early_leaves_no_connection(
     actor = server.services.supervisor.find(turn.stream_id or "", owner)
     assert actor is not None
     await until(lambda: actor.readers == 0)
-    with pytest.raises(RuntimeError, match="once"):
+    with pytest.raises(ParleyError, match="left before its end"):
         aiter(turn)
     assert vendor.closed == [], "the server goes on for a while"
     await turn.interrupt()

@@ -96,10 +96,18 @@ const STEPS = {
     return (await target[last](...args)) ?? null;
   },
 
-  /** Read a stream. Its events are reported as they arrive. `says`: the input comes by steps `piece`. */
-  async read({ client = "user", name = "turn", speak = null, resume = null, options = {}, says = null, leaveAfter = null }) {
+  /**
+   * Read a stream. Its events are reported as they arrive. `says`: the input comes by steps `piece`, as that of an
+   * assessment does.
+   */
+  async read({ client = "user", name = "turn", options = {}, leaveAfter = null, ...given }) {
+    const { speak = null, resume = null, says = null, assess = false } = given;
     const pieces = new Pieces();
     const user = clients.get(client);
+    if (assess) {
+      turns.set(name, { pieces });
+      return user.assess(pieces, options);
+    }
     const connections = [];
     const onConnection = (...change) => connections.push(change);
     const said = () => user.converse({ ...options, ...(says && { [says]: pieces }), onConnection });
@@ -130,17 +138,27 @@ const STEPS = {
     }
   },
 
-  /** Read a stream to its end. `leftAfter`: a loop has read it before, and was left after so many events. */
-  async finish({ client = "user", options, speak = null, leftAfter = 0 }) {
+  /** Take steps of `clients/cases/uses.json` with a stream. Return what the last one has read. */
+  async use({ client = "user", steps, options, speak = null }) {
     const user = clients.get(client);
     const stream = speak ? user.speak(speak, options) : user.converse(options);
-    for (const events = stream[Symbol.asyncIterator](); leftAfter > 0; leftAfter -= 1) {
-      await events.next();
-      if (leftAfter === 1) await events.return();
-    }
-    await stream.finish();
-    await stream.finish();
-    return stream.end;
+    const ended = async (events) => {
+      let last = null;
+      for await (const event of events) last = event;
+      return last?.content.finish_reason ?? null;
+    };
+    const take = {
+      begin: () => void stream[Symbol.asyncIterator](),
+      next: () => stream[Symbol.asyncIterator]().next(),
+      leave: () => stream[Symbol.asyncIterator]().return(),
+      rest: () => ended(stream[Symbol.asyncIterator]()),
+      read: () => ended(stream),
+      finish: async () => (await stream.finish(), stream.end.finish_reason),
+      interrupt: () => stream.interrupt(),
+    };
+    let seen = null;
+    for (const step of steps) seen = await take[step]();
+    return seen ?? null;
   },
 
   piece({ name = "turn", piece = null }) {

@@ -49,9 +49,13 @@ class Reading:
         async with asyncio.timeout(TIMEOUT_S):
             return await self.result
 
+    def received(self) -> list[dict[str, Any]]:
+        """Return the events that were not read yet."""
+        return [self.events.get_nowait() for _ in range(self.events.qsize())]
+
     def names(self) -> list[str]:
         """Return the names of the events that were not read yet."""
-        return [self.events.get_nowait()["name"] for _ in range(self.events.qsize())]
+        return [event["name"] for event in self.received()]
 
 
 @dataclass

@@ -129,6 +129,26 @@ async def test_pronunciation_is_assessed(user: Program, server: Server, sandbox:
     assert round(call.billed["seconds"], 3) == SECONDS
 
 
+@pytest.mark.parametrize("lost", ["the recording", "the result"])
+async def test_an_assessment_whose_connection_is_lost_is_repeated_from_its_beginning(
+    behind_proxy: Program, server: Server, sandbox: Running, proxy: UnreliableProxy, lost: str
+) -> None:
+    await assessment_accounts(server, sandbox)
+    assessment = behind_proxy.read(assess=True, options={"strategy": "one", "referenceText": REFERENCE})
+    await record(behind_proxy, PIECES[:5])
+    await sandbox.bill.wait(lambda _: True)
+    if lost == "the recording":
+        proxy.cut()
+    else:
+        proxy.cuts = [0]
+    await record(behind_proxy, PIECES[5:])
+    await behind_proxy.do("piece")
+    assert ((await assessment.ended())["text"], proxy.cuts) == (REFERENCE, [])
+    first, second = sandbox.bill.since(0)
+    assert first.how == ("closed_by_client" if lost == "the recording" else "done")
+    assert (second.how, round(second.billed["seconds"], 3)) == ("done", SECONDS)
+
+
 async def test_an_error_of_the_microphone_is_that_of_the_turn(
     user: Program, server: Server, sandbox: Running
 ) -> None:

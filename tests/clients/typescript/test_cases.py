@@ -7,8 +7,9 @@ import pytest
 
 from streams.wire.codec import dumps
 from tests.clients.cases import cases, named
-from tests.clients.scripted_server import scripted_server
+from tests.clients.scripted_server import BRIEF, scripted_server
 from tests.clients.typescript.conftest import PROMPT
+from tests.clients.typescript.flows import camel
 from tests.clients.typescript.program import ClientError, Program, Reading, sent
 from tests.streams.audio.pcm_samples import tone
 
@@ -55,6 +56,20 @@ async def test_a_digest_covers_all_text_and_audio(program: Program) -> None:
         assert not await program.do("digest", events=case["events"], digest=wrong), case["name"]
 
 
+async def test_a_reply_is_an_object_or_an_error(program: Program) -> None:
+    for case in cases("replies"):
+        async with scripted_server([case] * 3) as server:
+            await program.do("client", name="user", url=server.url, options={"backoff": PROMPT})
+            if "error" not in case:
+                assert (await program.call("user"))["uid"] == case["uid"]
+            else:
+                with pytest.raises(ClientError) as raised:
+                    await program.call("user")
+                expected = camel(case["error"])
+                assert {name: raised.value.error[name] for name in expected} == expected, case["name"]
+        assert len(server.asked) == case["asked"], case["name"]
+
+
 @pytest.mark.parametrize("case", **named(cases("streams")))
 async def test_a_stream_is_read_and_resumed_as_in_the_case(program: Program, case: dict[str, Any]) -> None:
     async with scripted_server(case["responses"]) as server:
@@ -71,6 +86,24 @@ async def test_a_stream_is_read_and_resumed_as_in_the_case(program: Program, cas
         assert await program.do("text") == case["text"]
         if "turn_detection" in case:
             assert dumps({"turn_detection": case["turn_detection"]})[1:-1] in server.spoken
+
+
+@pytest.mark.parametrize("speak", [None, "Hello"])
+async def test_a_stream_is_used_as_in_the_case(program: Program, speak: str | None) -> None:
+    options = {"strategies": ["any"]} | ({} if speak else {"text": "Hello", "languageCode": "en-US"})
+    for case in cases("uses"):
+        async with scripted_server([BRIEF]) as server:
+            await program.do("client", name="user", url=server.url)
+            used = program.do("use", steps=case["steps"], options=options, speak=speak)
+            if "error" not in case:
+                assert await used == case["seen"], case["name"]
+            else:
+                with pytest.raises(ClientError) as raised:
+                    await used
+                error = raised.value.error
+                assert (error["message"], error["errorType"]) == (case["error"], "invalid_operation"), case["name"]
+                assert not error["retryable"]
+        assert server.asked == case["asked"], case["name"]
 
 
 async def begin(program: Program, turn_detection: Any) -> Reading:

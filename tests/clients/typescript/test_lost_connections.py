@@ -1,6 +1,7 @@
 """Turns whose connections break: the TypeScript client resumes them, and notices what is missing."""
 
-import random
+from base64 import b64decode
+from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
@@ -10,41 +11,68 @@ from actors.runtime.context import Owner
 from streams.tasks import background
 from tests.app.ai.conftest import other
 from tests.browser.unreliable_proxy import UnreliableProxy
+from tests.clients.cuts import COUNTS, QUESTION, check_cuts, cuts, speaking_strategy
 from tests.clients.typescript.conftest import Configure
-from tests.clients.typescript.program import ClientError, Program
+from tests.clients.typescript.program import ClientError, Program, sent
 from tests.peers.vendor import Vendor
 from tests.running.servers import Server
+from tests.streams.audio.pcm_samples import tone
 from tests.waiting import until
+from vendors.sandbox.server import Running
 
 __all__ = ["other"]
 
 LANGUAGE = {"languageCode": "en-US"}
-WORDS = 400
-ANSWER = " ".join(["word"] * WORDS)
 
 
-async def test_a_turn_that_is_cut_many_times_arrives_complete(
-    behind_proxy: Program, proxy: UnreliableProxy, strategy: Configure
+@COUNTS
+async def test_cuts_while_an_answer_is_written_lose_nothing(
+    behind_proxy: Program, proxy: UnreliableProxy, strategy: Configure, vendor: Vendor, count: int
 ) -> None:
-    await strategy("long", f"paced:{WORDS}")
-    proxy.cuts = [700, 1_500, 600, 2_000]
+    await strategy("long", f"held:{count * 3}")
+    proxy.cuts = cuts(count, 4_000)
     turn = behind_proxy.read(options={"strategies": ["long"], "text": "Hi", **LANGUAGE})
-    result = await turn.ended()
-    assert proxy.cuts == []
-    assert result["text"] == ANSWER
+    await until(lambda: not proxy.cuts)
+    vendor.release.set()  # The answer ends after the last cut.
+    result, events = await turn.ended(), turn.received()
+    check(count, events, result)
+    assert result["text"] == " ".join(["word" * 256] * count * 3)
     assert result["end"]["finish_reason"] == "stop"
-    ids = [turn.events.get_nowait()["id"] for _ in range(turn.events.qsize())]
-    assert ids == list(range(1, len(ids) + 1))
+    assert len(vendor.calls) == 1
 
 
-@pytest.mark.soak
-async def test_200_cuts_lose_nothing(behind_proxy: Program, proxy: UnreliableProxy, strategy: Configure) -> None:
-    await strategy("long", f"paced:{WORDS}")
-    places = random.Random(5)  # noqa: S311 - the same cuts in each run
-    for _ in range(20):
-        proxy.cuts = [places.randrange(1, 2_500) for _ in range(10)]
-        result = await behind_proxy.read(options={"strategies": ["long"], "text": "Hi", **LANGUAGE}).ended()
-        assert (proxy.cuts, result["text"]) == ([], ANSWER)
+@COUNTS
+async def test_cuts_while_an_answer_is_spoken_lose_nothing(
+    behind_proxy: Program, proxy: UnreliableProxy, server: Server, sandbox: Running, count: int
+) -> None:
+    answer = await speaking_strategy(server, sandbox, "long", count)
+    proxy.cuts = cuts(count, 4_000)
+    turn = behind_proxy.read(options={"strategies": ["long"], **LANGUAGE}, says="audio")
+    await behind_proxy.do("piece", piece=sent(tone(1.0)))
+    await behind_proxy.do("piece")
+    result, events = await turn.ended(), turn.received()
+    check(count, events, result)
+    assert (result["userInput"], result["text"], proxy.cuts) == (QUESTION, answer, [])
+    (url,) = [event["content"]["audio_url"] for event in events if event["name"] == "assistant_output_audio"]
+    async with server.http.get(url) as stored:
+        assert b"".join(sound for _, sound in outputs_of(events) if isinstance(sound, bytes)) == await stored.read()
+    assert len([call for call in sandbox.bill.since() if call.stage == "llm"]) == 1
+
+
+def check(count: int, events: list[dict[str, Any]], result: dict[str, Any]) -> None:
+    digest, connections = result["end"]["digest"], result["connections"]
+    check_cuts(count, outputs_of(events), digest=digest, end_id=events[-1]["id"], connections=connections)
+
+
+def outputs_of(events: list[dict[str, Any]]) -> list[tuple[int, str | bytes]]:
+    """Return the texts and the audio of events, with their ids."""
+    texts = [(event["id"], event["content"]["text"]) for event in events if event["name"].endswith("_output_chunk")]
+    sounds = [
+        (event["id"], b64decode(event["content"]["audio"]))
+        for event in events
+        if event["name"].endswith("_audio_chunk")
+    ]
+    return sorted(texts + sounds)
 
 
 async def test_a_request_whose_response_was_lost_is_answered_once(

@@ -3,8 +3,7 @@
 import pytest
 
 from tests.browser.unreliable_proxy import UnreliableProxy
-from tests.clients.scripted_server import scripted_server
-from tests.clients.typescript.conftest import Configure
+from tests.clients.typescript.conftest import PROMPT, Configure
 from tests.clients.typescript.program import ClientError, Program
 from tests.peers.vendor import Vendor
 from tests.running.servers import Server
@@ -48,20 +47,6 @@ async def test_a_turn_continues_its_conversation_with_the_values_of_its_prompt(
     assert second["end"]["record_id"] == 2
     contents = [message["content"] for message in vendor.calls[-1]["messages"]]
     assert contents == ["You are Ada.", "One", "Hello", "Two"]
-
-
-@pytest.mark.parametrize("speak", ["Hello", None])
-async def test_a_result_is_read_to_its_end_unless_a_loop_was_left_before(
-    program: Program, speak: str | None
-) -> None:
-    end = ["end", {"finish_reason": "stop", "digest": None}]
-    responses = [{"events": [[1, "start", "start"], [2, *end]]}] * 2
-    async with scripted_server(responses) as server:
-        await program.do("client", name="user", url=server.url)
-        options = {"strategies": ["any"]} | ({} if speak else {"text": "Hello", **LANGUAGE})
-        assert (await program.do("finish", options=options, speak=speak))["finish_reason"] == "stop"
-        with pytest.raises(ClientError, match="can be read once"):
-            await program.do("finish", options=options, speak=speak, leftAfter=1)
 
 
 async def test_a_client_needs_neither_streams_nor_other_parts_of_new_environments(
@@ -122,6 +107,38 @@ async def test_a_session_that_has_ended_is_renewed_once_and_the_request_repeated
     after = await program.call("session")
     assert after["uid"] == before["uid"]
     assert await sessions_of(server, after["token"]) == 1
+
+
+async def test_a_session_that_ends_in_mid_conversation_is_renewed(
+    program: Program, server: Server, proxy: UnreliableProxy, strategy: Configure, vendor: Vendor
+) -> None:
+    """It ends between two turns, and again while the stream of the second one is cut."""
+    await strategy("hello", "say:Hello")
+    await strategy("slow", "slow:Once upon a time")
+    again = ["device", {"id": "phone"}]
+    await program.do("client", name="user", url=proxy.url, again=again, options={"backoff": PROMPT})
+    await program.call("signIn", *again)
+    first = await program.read(options={"strategies": ["hello"], "text": "Hi", **LANGUAGE}).ended()
+    tokens = [await end_session(program, server)]
+    options = {"strategies": ["slow"], "text": "A story", "conversationId": first["conversationId"], **LANGUAGE}
+    turn = program.read(options=options)
+    await turn.text("Once upon a time")
+    tokens.append(await end_session(program, server))
+    proxy.cut()
+    vendor.release.set()
+    second = await turn.ended()
+    tokens.append((await program.call("session"))["token"])
+    assert len(set(tokens)) == 3
+    assert (second["text"], second["end"]["record_id"]) == ("Once upon a time", 2)
+    assert second["end"]["finish_reason"] == "stop"
+    assert [state for state, _ in second["connections"]] == ["open", "lost", "open", "none"]
+    assert len(vendor.calls) == 2
+
+
+async def end_session(program: Program, server: Server) -> str:
+    token: str = (await program.call("session"))["token"]
+    await log_out(server, token)
+    return token
 
 
 async def test_a_session_is_renewed_by_the_token_of_the_last_sign_in(program: Program, server: Server) -> None:

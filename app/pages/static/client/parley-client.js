@@ -1,3 +1,62 @@
+// src/http/aborting.ts
+function reasonOf(signal) {
+  return signal.reason ?? Object.assign(new Error("the request was aborted"), { name: "AbortError" });
+}
+function leavingWith(leaving, signal) {
+  const abort = () => leaving.abort(signal?.reason);
+  if (signal?.aborted) abort();
+  else signal?.addEventListener("abort", abort, { once: true, signal: leaving.signal });
+  return leaving.signal;
+}
+
+// src/http/backoff.ts
+var BACKOFF = { firstMs: 400, longestMs: 8e3, beginMs: 2e4, resumeMs: 15e4 };
+var MAX_RETRY_AFTER_S = 86400;
+var HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
+function retryAfterOf(headers) {
+  const value = headers.get("Retry-After") ?? "";
+  const seconds = /^\d+$/.test(value) ? Number(value) : (timeOf(value) - (timeOf(headers.get("Date")) || Date.now())) / 1e3;
+  return Number.isNaN(seconds) ? null : Math.min(Math.max(seconds, 0), MAX_RETRY_AFTER_S);
+}
+function timeOf(value) {
+  return value !== null && HTTP_DATE.test(value) ? Date.parse(value) : NaN;
+}
+var Attempts = class {
+  #backoff;
+  #tries = 0;
+  #failingSince = null;
+  constructor(backoff) {
+    this.#backoff = backoff;
+  }
+  progress() {
+    this.#tries = 0;
+    this.#failingSince = null;
+  }
+  /** Return the delay before the next attempt. Null: attempts would have failed for longer than `withinMs`. */
+  delayMs({ withinMs, retryAfter }) {
+    const now = performance.now();
+    this.#failingSince ??= now;
+    const longest = Math.min(this.#backoff.longestMs, this.#backoff.firstMs * 2 ** this.#tries);
+    const ms = Math.max(longest * (0.5 + Math.random() / 2), (retryAfter ?? 0) * 1e3);
+    this.#tries += 1;
+    return now + ms - this.#failingSince <= withinMs ? ms : null;
+  }
+};
+function delay(ms, signal) {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(reasonOf(signal));
+    const abort = () => {
+      clearTimeout(timer);
+      reject(reasonOf(signal));
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", abort);
+      resolve();
+    }, ms);
+    signal?.addEventListener("abort", abort, { once: true });
+  });
+}
+
 // src/errors.ts
 var BUSY = /* @__PURE__ */ new Set([429, 503]);
 var SHOWN_CHARS = 60;
@@ -10,7 +69,7 @@ var ParleyError = class extends Error {
   extra;
   /** The server's logs have it, so support can find the request. */
   requestId;
-  /** Seconds after which to repeat the request, if the server has named them. */
+  /** Seconds after which to repeat the request, at most a day, if the server has named them. */
   retryAfter;
   /** Signs in the user to whom the identity in the request belongs. */
   bpAuth;
@@ -61,16 +120,24 @@ async function errorOf(response) {
   const fields = {
     status: response.status,
     requestId: response.headers.get("X-Request-Id"),
-    retryAfter: secondsOf(response.headers.get("Retry-After"))
+    retryAfter: retryAfterOf(response.headers)
   };
   if (typeof error?.error_type !== "string" || typeof error.message !== "string") {
-    const shown = JSON.stringify(text.slice(0, SHOWN_CHARS));
-    return new NotUnderstood(`status ${response.status} with a body that is not an error of Parley: ${shown}`, fields);
+    return new NotUnderstood(faultOf(response, text), fields);
   }
   return new ParleyError(error.error_type, error.message, { ...fields, extra: error.extra, bpAuth: envelope?.bp_auth });
 }
-function secondsOf(header) {
-  return header !== null && /^\d+$/.test(header) ? Number(header) : null;
+function faultOf(response, text) {
+  const { status, type } = response;
+  if (type === "opaqueredirect") return "a redirect is not followed, and browsers do not tell its status";
+  if (status >= 300 && status < 400) {
+    const location = JSON.stringify(response.headers.get("Location") ?? "");
+    return `status ${status} is a redirect to ${location}, which is not followed`;
+  }
+  return notA("an error of Parley", status, text);
+}
+function notA(expected, status, text) {
+  return `status ${status} with a body that is not ${expected}: ${JSON.stringify(text.slice(0, SHOWN_CHARS))}`;
 }
 function parsed(text) {
   try {
@@ -103,49 +170,6 @@ function randomId() {
     throw new Error("crypto.getRandomValues is missing: in React Native, import react-native-get-random-values first");
   }
   return hex(crypto.getRandomValues(new Uint8Array(RANDOM_BYTES)));
-}
-
-// src/http/aborting.ts
-function reasonOf(signal) {
-  return signal.reason ?? Object.assign(new Error("the request was aborted"), { name: "AbortError" });
-}
-
-// src/http/backoff.ts
-var BACKOFF = { firstMs: 400, longestMs: 8e3, beginMs: 2e4, resumeMs: 15e4 };
-var Attempts = class {
-  #backoff;
-  #tries = 0;
-  #failingSince = null;
-  constructor(backoff) {
-    this.#backoff = backoff;
-  }
-  progress() {
-    this.#tries = 0;
-    this.#failingSince = null;
-  }
-  /** Return the delay before the next attempt. Null: attempts would have failed for longer than `withinMs`. */
-  delayMs({ withinMs, retryAfter }) {
-    const now = performance.now();
-    this.#failingSince ??= now;
-    const longest = Math.min(this.#backoff.longestMs, this.#backoff.firstMs * 2 ** this.#tries);
-    const ms = Math.max(longest * (0.5 + Math.random() / 2), (retryAfter ?? 0) * 1e3);
-    this.#tries += 1;
-    return now + ms - this.#failingSince <= withinMs ? ms : null;
-  }
-};
-function delay(ms, signal) {
-  return new Promise((resolve, reject) => {
-    if (signal?.aborted) return reject(reasonOf(signal));
-    const abort = () => {
-      clearTimeout(timer);
-      reject(reasonOf(signal));
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", abort);
-      resolve();
-    }, ms);
-    signal?.addEventListener("abort", abort, { once: true });
-  });
 }
 
 // src/http/urls.ts
@@ -196,7 +220,7 @@ var Transport = class {
       },
       body: content,
       cache: "no-store",
-      redirect: "error",
+      redirect: "manual",
       // Another host must not get the session.
       signal: signal ?? null,
       ...isStream && { duplex: "half" }
@@ -224,12 +248,16 @@ async function call(caller, request, { timeoutS = TIMEOUT_S, repeatable = false 
   const attempts = new Attempts(caller.backoff);
   for (let tries = 1; ; tries += 1) {
     try {
-      return await within(timeoutS, async (signal) => contentOf(await caller.call({ ...request, signal })));
+      return await within(
+        timeoutS,
+        request.signal,
+        async (signal) => contentOf(await caller.call({ ...request, signal }))
+      );
     } catch (error) {
       if (!(error instanceof ParleyError) || !repeatable || !error.retryable || tries >= MAX_TRIES) throw error;
       const ms = attempts.delayMs({ withinMs: caller.backoff.beginMs, retryAfter: error.retryAfter });
       if (ms === null) throw error;
-      await delay(ms);
+      await delay(ms, request.signal);
     }
   }
 }
@@ -246,23 +274,30 @@ function sendOnce(caller, method, path, json, { headers, ...options } = {}) {
 }
 async function contentOf(response) {
   const text = await bodyOf(response);
-  if (text === "") return void 0;
+  const content = parsed2(text.trim() || "{}");
+  if (typeof content === "object" && content !== null && !Array.isArray(content)) return content;
+  throw new NotUnderstood(notA("a JSON object", response.status, text), { status: response.status });
+}
+function parsed2(text) {
   try {
     return JSON.parse(text);
-  } catch (cause) {
-    throw new NotUnderstood("a response is not JSON", { status: response.status, cause });
+  } catch {
+    return null;
   }
 }
-async function within(timeoutS, work) {
-  const timeout = new AbortController();
-  const late = new ConnectionLost(`there was no response within ${timeoutS} s`);
-  const timer = setTimeout(() => timeout.abort(late), timeoutS * 1e3);
+async function within(timeoutS, signal, work) {
+  const leaving = new AbortController();
+  let late = null;
+  const giveUp = () => leaving.abort(late = new ConnectionLost(`there was no response within ${timeoutS} s`));
+  const timer = setTimeout(giveUp, timeoutS * 1e3);
   try {
-    return await work(timeout.signal);
+    return await work(leavingWith(leaving, signal));
   } catch (error) {
-    throw timeout.signal.aborted ? late : error;
+    if (signal?.aborted) throw reasonOf(signal);
+    throw late ?? error;
   } finally {
     clearTimeout(timer);
+    leaving.abort();
   }
 }
 async function bodyOf(response) {
@@ -707,8 +742,8 @@ var SessionCaller = class {
       const response = await this.signedOut.call({ method: "POST", path: "/bp/user/login", body });
       await this.enter(await contentOf(response));
     } catch (error) {
-      const refused = error instanceof ParleyError && !error.retryable;
-      if (refused) await this.keep({ ...session, bpAuth: null });
+      const refused2 = error instanceof ParleyError && !error.retryable;
+      if (refused2) await this.keep({ ...session, bpAuth: null });
       throw error;
     }
   }
@@ -913,15 +948,8 @@ async function complete(head, input) {
   }
 }
 
-// src/streams/leaving.ts
-function leavingWith(leaving, signal) {
-  const abort = () => leaving.abort(signal?.reason);
-  if (signal?.aborted) abort();
-  else signal?.addEventListener("abort", abort, { once: true, signal: leaving.signal });
-  return leaving.signal;
-}
-
 // src/streams/assessment.ts
+var TIMEOUT_S2 = 600;
 async function assess(caller, audio, options) {
   const { strategy, signal } = options;
   const data = {
@@ -939,7 +967,7 @@ async function assess(caller, audio, options) {
   const input = new Input(encodedAudio(audio), (error) => leaving.abort(error));
   const body = inputBody({ strategy, data }, input, { live: caller.canUploadLive });
   try {
-    return await contentOf(await caller.call({ ...request, body }));
+    return await call(caller, { ...request, body }, { timeoutS: TIMEOUT_S2, repeatable: true });
   } finally {
     input.close();
   }
@@ -1243,29 +1271,50 @@ function errorIn(event) {
 }
 
 // src/streams/single_reading.ts
+var LEFT = "the stream was left before its end";
+var READ = "the events of a stream can be read once";
+var UNSENT = "the stream was interrupted before it was sent";
 var SingleReading = class {
   #read;
   #events = null;
-  #over = false;
+  #refusal = null;
+  /** Whether the first event was asked for. */
+  begun = false;
   constructor(read) {
     this.#read = read;
   }
-  get begun() {
-    return this.#events !== null;
-  }
   events() {
-    if (this.#over) throw new Error("the events of a stream can be read once");
+    if (this.#refusal !== null) throw refused(this.#refusal);
     this.#events ??= this.#once();
     return this.#events;
   }
+  /** Read all events that remain. Throws if a loop was left before. */
+  async finish() {
+    for await (const _ of this.events()) ;
+    if (this.#refusal !== READ) throw refused(this.#refusal ?? LEFT);
+  }
+  /** There will be no events. */
+  cancel() {
+    this.#refusal ??= UNSENT;
+  }
   async *#once() {
+    if (this.#refusal !== null) throw refused(this.#refusal);
+    this.begun = true;
+    let why = LEFT;
     try {
       yield* this.#read();
+      why = READ;
+    } catch (error) {
+      why = READ;
+      throw error;
     } finally {
-      this.#over = true;
+      this.#refusal = why;
     }
   }
 };
+function refused(why) {
+  return new ParleyError("invalid_operation", `invalid_operation: ${why}`);
+}
 
 // src/streams/speech.ts
 var Speech = class {
@@ -1299,14 +1348,15 @@ var Speech = class {
   }
   /** Read all events that remain. Return the audio. Throws if a loop was left before `end`. */
   async finish() {
-    if (this.end === null) for await (const _ of this) ;
+    if (this.end === null) await this.#events.finish();
     return this.audio;
   }
   /** Stop the synthesis. The events go on to an `end` with `canceled`. */
   async interrupt() {
     if (this.#events.begun) await this.#stream.opened;
-    if (this.streamId !== null) await cancelStream(this.#caller, this.streamId, null);
-    else this.#leaving.abort();
+    if (this.streamId !== null) return cancelStream(this.#caller, this.streamId, null);
+    if (!this.#events.begun) this.#events.cancel();
+    this.#leaving.abort();
   }
   async *#read() {
     for await (const found of this.#stream.events()) {
@@ -1390,7 +1440,7 @@ var Turn = class {
   }
   /** Read all events that remain. Return the content of `end`. Throws if a loop was left before `end`. */
   async finish() {
-    if (this.end === null) for await (const _ of this) ;
+    if (this.end === null) await this.#events.finish();
     return this.end;
   }
   /**
@@ -1402,8 +1452,9 @@ var Turn = class {
    */
   async interrupt({ heardMs = null } = {}) {
     if (this.#events.begun && this.streamId === null) await this.#stream.opened;
-    if (this.streamId !== null) await cancelStream(this.#caller, this.streamId, heardMs);
-    else this.#leaving.abort();
+    if (this.streamId !== null) return cancelStream(this.#caller, this.streamId, heardMs);
+    if (!this.#events.begun) this.#events.cancel();
+    this.#leaving.abort();
   }
   /** Close the connection, to see what happens on an unreliable network. The turn is resumed by itself. */
   dropConnection() {

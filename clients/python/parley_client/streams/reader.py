@@ -1,8 +1,9 @@
 """Reads one stream to its end: begins it, and resumes it after each disconnect."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
+from typing import Literal
 
 from aiohttp import ClientError, ClientResponse
 
@@ -17,6 +18,11 @@ from parley_client.streams.sse import SseEvent, SseParser
 
 SILENCE_S = 45.0
 """The server sends a `ping` after 15 s without another event."""
+ConnectionState = Literal["none", "open", "lost"]
+"""`none`: there is no connection yet, or none is needed any more. `lost`: the stream is about to be resumed."""
+OnConnection = Callable[[ConnectionState, int], None]
+"""Its second argument is the id of the last event that was read: 0 before the first, and after a resume that of the
+one before the cut."""
 _NOT_FOUND = 404
 _FAULTY = 3
 """If the same place of a stream is faulty this many times, resuming it does not help."""
@@ -25,17 +31,26 @@ _FAULTY = 3
 class StreamReader:
     """The events of a stream, each once and in the order of their ids.
 
-    `source` is the input of the request, if it is sent while it is made and so may break off.
+    `origin` is the request that begins the stream, or the id of a stream that has begun. `source` is the input of
+    the request, if it is sent while it is made and so may break off.
     """
 
-    def __init__(self, calls: Calls, request: Request, source: Input | None = None) -> None:
-        self.stream_id: str | None = None
+    def __init__(
+        self,
+        calls: Calls,
+        origin: Request | str,
+        source: Input | None = None,
+        on_connection: OnConnection | None = None,
+    ) -> None:
+        self.stream_id = origin if isinstance(origin, str) else None
         self.conversation_id: str | None = None
+        self.connection: ConnectionState = "none"
         self.opened = asyncio.Event()
         """Set when the ids are known, or when they will never be."""
         self._calls = calls
-        self._request = request
+        self._request = None if isinstance(origin, str) else origin
         self._input = source
+        self._on_connection = on_connection
         self._last_id = 0
         self._digest = Digest()
         self._response: ClientResponse | None = None
@@ -50,6 +65,8 @@ class StreamReader:
                     yield event
         finally:
             self.opened.set()
+            if self.connection != "none":
+                self._set_connection("none")
 
     def leave(self) -> None:
         """Close the connection. `events` ends."""
@@ -60,6 +77,11 @@ class StreamReader:
         if self._response is not None:
             self._response.close()
 
+    def _set_connection(self, state: ConnectionState) -> None:
+        self.connection = state
+        if self._on_connection is not None:
+            self._on_connection(state, self._last_id)
+
     async def _all(self) -> AsyncGenerator[Event]:
         loop = asyncio.get_running_loop()
         attempts, faulty = Attempts(self._calls.backoff), 0
@@ -69,6 +91,8 @@ class StreamReader:
                 async with aclosing(self._connection()) as events:
                     async for event in events:
                         yield event
+                        if self._left.is_set():
+                            return
                 fault: ParleyError = ConnectionLost("the response has ended before the stream")
             except ParleyError as error:
                 fault = error
@@ -86,6 +110,7 @@ class StreamReader:
             delay = self._delay_s(fault, attempts, loop.time())
             if delay is None or faulty >= _FAULTY:
                 raise fault.error if isinstance(fault, _Unnumbered) else fault
+            self._set_connection("lost")
             await self._pause(delay)
 
     async def _pause(self, delay_s: float) -> None:
@@ -103,7 +128,7 @@ class StreamReader:
 
     def _input_lost(self, fault: ParleyError) -> bool:
         """Return whether the server has dropped the stream, because its input broke off."""
-        if self.stream_id is None or self._last_id > 1:
+        if self.stream_id is None or self._request is None or self._last_id > 1:
             return False
         cut = isinstance(fault, ConnectionLost) and self._input is not None and not self._input.sent
         return cut or fault.status == _NOT_FOUND
@@ -117,6 +142,7 @@ class StreamReader:
             if self.stream_id is None:
                 raise NotUnderstood("the response is not a stream", status=response.status)
             self.opened.set()
+            self._set_connection("open")
             parser = SseParser()
             while data := await _read(response):
                 for raw in parser.feed(data):
@@ -129,6 +155,7 @@ class StreamReader:
 
     def _next_request(self) -> Request:
         if self.stream_id is None:
+            assert self._request is not None, "a stream without a request has an id"
             return self._request
         headers = {"Last-Event-ID": str(self._last_id)}
         path = f"/bp/ai/stream/{segment(self.stream_id)}"

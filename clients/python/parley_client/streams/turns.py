@@ -19,9 +19,12 @@ from parley_client.streams.events import (
     UserInput,
 )
 from parley_client.streams.input import Input
-from parley_client.streams.reader import StreamReader
+from parley_client.streams.reader import ConnectionState, OnConnection, StreamReader
 
 _NOT_FOUND = 404
+_LEFT = "the stream was left before its end"
+_READ = "the events of a stream can be read once"
+_UNSENT = "the stream was interrupted before it was sent"
 
 
 class EventStream:
@@ -32,13 +35,21 @@ class EventStream:
     called.
     """
 
-    def __init__(self, calls: Calls, request: Request, source: Input | None = None) -> None:
+    def __init__(
+        self,
+        calls: Calls,
+        origin: Request | str,
+        source: Input | None = None,
+        on_connection: OnConnection | None = None,
+    ) -> None:
         self.end: End | None = None
         """The last event, once it has arrived."""
         self._calls = calls
         self._input = source
-        self._reader = StreamReader(calls, request, source)
+        self._reader = StreamReader(calls, origin, source, on_connection)
         self._begun = False
+        self._refusal: str | None = None
+        """Why there are no events to read, unless they are being read."""
 
     @property
     def stream_id(self) -> str | None:
@@ -46,9 +57,7 @@ class EventStream:
         return self._reader.stream_id
 
     def __aiter__(self) -> AsyncIterator[Event]:
-        if self._begun:
-            raise RuntimeError("the events of a stream can be iterated once")
-        self._begun = True
+        self._check_unread()
         return self._events()
 
     async def __aenter__(self) -> Self:
@@ -59,13 +68,17 @@ class EventStream:
 
     async def finish(self) -> End:
         """Read the stream to its end, for callers that only want the result. Raises `ParleyError`."""
-        async for _ in self:
-            pass
-        assert self.end is not None, "a stream without `end` raises an error"
+        if self.end is None:
+            async for _ in self:
+                pass
+        if self.end is None:
+            raise _refused(self._refusal or _LEFT)
         return self.end
 
     def leave(self) -> None:
-        """Stop the iteration and the input, and close the connection."""
+        """Stop the iteration and the input, and close the connection. There is no result then."""
+        if self.end is None and self._refusal is None:
+            self._refusal = _LEFT
         self._reader.leave()
         if self._input is not None:
             self._input.stop()
@@ -77,11 +90,10 @@ class EventStream:
         answer's audio that were played; the history keeps the words that were spoken until then. Without it, it
         keeps all.
         """
-        if not self._begun:
-            self.leave()
-            return
-        await self._reader.opened.wait()
+        if self._begun and self.stream_id is None:
+            await self._reader.opened.wait()
         if self.stream_id is None:
+            self._refusal = self._refusal or (None if self._begun else _UNSENT)
             self.leave()
             return
         path = f"/bp/ai/stream/{segment(self.stream_id)}"
@@ -95,7 +107,13 @@ class EventStream:
             if error.status != _NOT_FOUND:  # It has ended too long ago to be cancelled.
                 raise
 
+    def _check_unread(self) -> None:
+        if self._refusal is not None or self._begun:
+            raise _refused(self._refusal or _READ)
+
     async def _events(self) -> AsyncGenerator[Event]:
+        self._check_unread()
+        self._begun = True
         if self._input is not None:
             self._input.start(self._reader.disconnect)
         try:
@@ -103,6 +121,10 @@ class EventStream:
                 async for event in events:
                     self._note(event)
                     yield event
+        except GeneratorExit:  # The loop was left.
+            if self.end is None:
+                self._refusal = self._refusal or _LEFT
+            raise
         finally:
             if self._input is not None:
                 self._input.stop()
@@ -119,23 +141,33 @@ class Speech(EventStream):
         super().__init__(calls, request)
         self.file: AudioFile | None = None
         """The link to the stored audio, once it has arrived. It is valid for 24 hours and needs no headers."""
+        self._pieces: list[bytes] = []
 
     async def audio(self) -> bytes:
         """Read to the end and return all audio, which is one file. Raises `ParleyError`."""
-        pieces = [event.audio async for event in self if isinstance(event, AudioChunk)]
-        return b"".join(pieces)
+        await self.finish()
+        return b"".join(self._pieces)
 
     def _note(self, event: Event) -> None:
         super()._note(event)
-        if isinstance(event, AudioFile):
-            self.file = event
+        match event:
+            case AudioChunk(audio=audio):
+                self._pieces.append(audio)
+            case AudioFile():
+                self.file = event
 
 
 class Turn(EventStream):
     """A turn of a conversation: what the user says, and the answer as text and audio."""
 
-    def __init__(self, calls: Calls, request: Request, source: Input | None = None) -> None:
-        super().__init__(calls, request, source)
+    def __init__(
+        self,
+        calls: Calls,
+        origin: Request | str,
+        source: Input | None = None,
+        on_connection: OnConnection | None = None,
+    ) -> None:
+        super().__init__(calls, origin, source, on_connection)
         self.user_input: str | None = None
         """What the user has said, once it is recognized."""
         self._paragraphs: dict[int, str] = {}
@@ -144,6 +176,15 @@ class Turn(EventStream):
     def conversation_id(self) -> str | None:
         """None until the server has accepted the request."""
         return self._reader.conversation_id
+
+    @property
+    def connection(self) -> ConnectionState:
+        """The state of the connection. A lost one is restored by itself."""
+        return self._reader.connection
+
+    def drop_connection(self) -> None:
+        """Close the connection, to see what happens on an unreliable network. The turn is resumed by itself."""
+        self._reader.disconnect()
 
     @property
     def text(self) -> str:
@@ -161,3 +202,7 @@ class Turn(EventStream):
                 self._paragraphs[index] = self._paragraphs.get(index, "") + text
             case Restart(from_index=first):
                 self._paragraphs = {index: text for index, text in self._paragraphs.items() if index < first}
+
+
+def _refused(why: str) -> ParleyError:
+    return ParleyError("invalid_operation", f"invalid_operation: {why}")

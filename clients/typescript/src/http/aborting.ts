@@ -4,3 +4,11 @@
 export function reasonOf(signal: AbortSignal): unknown {
   return signal.reason ?? Object.assign(new Error("the request was aborted"), { name: "AbortError" });
 }
+
+/** Return the signal of `leaving`, which is also aborted with `signal`. */
+export function leavingWith(leaving: AbortController, signal: AbortSignal | null | undefined): AbortSignal {
+  const abort = () => leaving.abort(signal?.reason);
+  if (signal?.aborted) abort();
+  else signal?.addEventListener("abort", abort, { once: true, signal: leaving.signal });
+  return leaving.signal;
+}

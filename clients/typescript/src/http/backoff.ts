@@ -14,6 +14,21 @@ export interface Backoff {
 
 export const BACKOFF: Backoff = { firstMs: 400, longestMs: 8_000, beginMs: 20_000, resumeMs: 150_000 };
 
+const MAX_RETRY_AFTER_S = 86_400;
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
+
+/** Return the seconds after which a server wants the request to be repeated, at most a day. Null: it has not said. */
+export function retryAfterOf(headers: Headers): number | null {
+  const value = headers.get("Retry-After") ?? "";
+  // Pages may read `Date` of their own origin only. Clocks of clients are often wrong, so the server's is better.
+  const seconds = /^\d+$/.test(value) ? Number(value) : (timeOf(value) - (timeOf(headers.get("Date")) || Date.now())) / 1000;
+  return Number.isNaN(seconds) ? null : Math.min(Math.max(seconds, 0), MAX_RETRY_AFTER_S);
+}
+
+function timeOf(value: string | null): number {
+  return value !== null && HTTP_DATE.test(value) ? Date.parse(value) : NaN; // `Date.parse` also reads words as dates.
+}
+
 /** Counts the failed attempts since the last progress, and says how long to wait before the next one. */
 export class Attempts {
   readonly #backoff: Backoff;

@@ -1,7 +1,8 @@
 // Calls that return JSON. Those that can be repeated safely are sent again if no response has arrived.
 
-import { ConnectionLost, NotUnderstood, ParleyError } from "../errors.js";
+import { ConnectionLost, notA, NotUnderstood, ParleyError } from "../errors.js";
 import { randomId } from "../crypto/encodings.js";
+import { leavingWith, reasonOf } from "./aborting.js";
 import { Attempts, delay } from "./backoff.js";
 import { jsonBody, type ApiRequest, type Caller, type RequestBody } from "./transport.js";
 
@@ -17,7 +18,7 @@ export interface CallOptions {
   repeatable?: boolean;
 }
 
-/** Send a request and return the JSON of its response, or undefined if that is empty. Throws `ParleyError`. */
+/** Send a request and return the JSON object of its response. Throws `ParleyError`. */
 export async function call<T>(
   caller: Caller,
   request: ApiRequest,
@@ -26,12 +27,14 @@ export async function call<T>(
   const attempts = new Attempts(caller.backoff);
   for (let tries = 1; ; tries += 1) {
     try {
-      return await within(timeoutS, async (signal) => contentOf<T>(await caller.call({ ...request, signal })));
+      return await within(timeoutS, request.signal, async (signal) =>
+        contentOf<T>(await caller.call({ ...request, signal })),
+      );
     } catch (error) {
       if (!(error instanceof ParleyError) || !repeatable || !error.retryable || tries >= MAX_TRIES) throw error;
       const ms = attempts.delayMs({ withinMs: caller.backoff.beginMs, retryAfter: error.retryAfter });
       if (ms === null) throw error;
-      await delay(ms);
+      await delay(ms, request.signal);
     }
   }
 }
@@ -66,27 +69,39 @@ export function sendOnce<T>(
   return call<T>(caller, request, { ...options, repeatable: true });
 }
 
-/** Return the JSON of a response, or undefined if it is empty. */
+/** Return the JSON object of a response. An empty body is an empty object. */
 export async function contentOf<T>(response: Response): Promise<T> {
   const text = await bodyOf(response);
-  if (text === "") return undefined as T;
+  const content = parsed(text.trim() || "{}");
+  if (typeof content === "object" && content !== null && !Array.isArray(content)) return content as T;
+  throw new NotUnderstood(notA("a JSON object", response.status, text), { status: response.status });
+}
+
+function parsed(text: string): unknown {
   try {
-    return JSON.parse(text) as T;
-  } catch (cause) {
-    throw new NotUnderstood("a response is not JSON", { status: response.status, cause });
+    return JSON.parse(text);
+  } catch {
+    return null;
   }
 }
 
-async function within<T>(timeoutS: number, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
-  const timeout = new AbortController();
-  const late = new ConnectionLost(`there was no response within ${timeoutS} s`);
-  const timer = setTimeout(() => timeout.abort(late), timeoutS * 1000);
+async function within<T>(
+  timeoutS: number,
+  signal: AbortSignal | undefined,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const leaving = new AbortController();
+  let late: ConnectionLost | null = null;
+  const giveUp = () => leaving.abort((late = new ConnectionLost(`there was no response within ${timeoutS} s`)));
+  const timer = setTimeout(giveUp, timeoutS * 1000);
   try {
-    return await work(timeout.signal);
+    return await work(leavingWith(leaving, signal));
   } catch (error) {
-    throw timeout.signal.aborted ? late : error;
+    if (signal?.aborted) throw reasonOf(signal);
+    throw late ?? error;
   } finally {
     clearTimeout(timer);
+    leaving.abort(); // It listens to `signal` no longer.
   }
 }
 

@@ -71,7 +71,7 @@ export class Transport {
       },
       body: content as BodyInit | null,
       cache: "no-store",
-      redirect: "error", // Another host must not get the session.
+      redirect: "manual", // Another host must not get the session.
       signal: signal ?? null,
       ...(isStream && { duplex: "half" as const }),
     };

@@ -1,10 +1,13 @@
 // Pronunciation assessment: recorded audio goes out, and one result comes back.
 
 import type { AssessmentParams, PronunciationReply } from "../api.js";
-import { contentOf } from "../http/calls.js";
+import { leavingWith } from "../http/aborting.js";
+import { call } from "../http/calls.js";
 import type { Caller } from "../http/transport.js";
 import { encodedAudio, Input, inputBody, type Pieces } from "./input.js";
-import { leavingWith } from "./leaving.js";
+
+/** Five minutes of audio, which is the most, are assessed within half that time after their end. */
+const TIMEOUT_S = 600;
 
 export interface AssessOptions {
   /** Name of a pronunciation strategy. */
@@ -42,7 +45,8 @@ export async function assess(
   const input = new Input(encodedAudio(audio), (error) => leaving.abort(error));
   const body = inputBody({ strategy, data }, input, { live: caller.canUploadLive });
   try {
-    return await contentOf(await caller.call({ ...request, body }));
+    // It can be repeated: the server cancels an assessment whose client has left.
+    return await call(caller, { ...request, body }, { timeoutS: TIMEOUT_S, repeatable: true });
   } finally {
     input.close();
   }

@@ -2,12 +2,12 @@
 
 import type { PlatformParams, SpeechEnd } from "../api.js";
 import { randomId } from "../crypto/encodings.js";
+import { leavingWith } from "../http/aborting.js";
 import { jsonBody, type Caller } from "../http/transport.js";
 import { joined } from "./bytes.js";
 import { cancelStream } from "./cancel.js";
 import { EventStream } from "./event_stream.js";
 import type { SpeechEvent } from "./events.js";
-import { leavingWith } from "./leaving.js";
 import { SingleReading } from "./single_reading.js";
 
 export interface SpeakOptions {
@@ -57,15 +57,16 @@ export class Speech implements AsyncIterable<SpeechEvent> {
 
   /** Read all events that remain. Return the audio. Throws if a loop was left before `end`. */
   async finish(): Promise<Uint8Array> {
-    if (this.end === null) for await (const _ of this);
+    if (this.end === null) await this.#events.finish();
     return this.audio;
   }
 
   /** Stop the synthesis. The events go on to an `end` with `canceled`. */
   async interrupt(): Promise<void> {
     if (this.#events.begun) await this.#stream.opened;
-    if (this.streamId !== null) await cancelStream(this.#caller, this.streamId, null);
-    else this.#leaving.abort();
+    if (this.streamId !== null) return cancelStream(this.#caller, this.streamId, null);
+    if (!this.#events.begun) this.#events.cancel();
+    this.#leaving.abort();
   }
 
   async *#read(): AsyncGenerator<SpeechEvent> {

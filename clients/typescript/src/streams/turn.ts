@@ -2,13 +2,13 @@
 
 import type { ConversationEnd, TurnDetection } from "../api.js";
 import { randomId } from "../crypto/encodings.js";
+import { leavingWith } from "../http/aborting.js";
 import { readsWhileSending } from "../http/live.js";
 import type { ApiRequest, Caller } from "../http/transport.js";
 import { cancelStream } from "./cancel.js";
 import { EventStream, type ConnectionState, type OnConnection } from "./event_stream.js";
 import type { ConversationEvent } from "./events.js";
 import { encodedAudio, encodedText, Input, inputBody, type Pieces } from "./input.js";
-import { leavingWith } from "./leaving.js";
 import { SingleReading } from "./single_reading.js";
 
 export interface ReadOptions {
@@ -123,7 +123,7 @@ export class Turn implements AsyncIterable<ConversationEvent> {
 
   /** Read all events that remain. Return the content of `end`. Throws if a loop was left before `end`. */
   async finish(): Promise<ConversationEnd> {
-    if (this.end === null) for await (const _ of this);
+    if (this.end === null) await this.#events.finish();
     return this.end!;
   }
 
@@ -136,8 +136,9 @@ export class Turn implements AsyncIterable<ConversationEvent> {
    */
   async interrupt({ heardMs = null }: { heardMs?: number | null } = {}): Promise<void> {
     if (this.#events.begun && this.streamId === null) await this.#stream.opened;
-    if (this.streamId !== null) await cancelStream(this.#caller, this.streamId, heardMs);
-    else this.#leaving.abort();
+    if (this.streamId !== null) return cancelStream(this.#caller, this.streamId, heardMs);
+    if (!this.#events.begun) this.#events.cancel();
+    this.#leaving.abort();
   }
 
   /** Close the connection, to see what happens on an unreliable network. The turn is resumed by itself. */
