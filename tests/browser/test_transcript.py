@@ -15,6 +15,12 @@ PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "is_mobile":
 _TOPS = (
     "() => [...document.querySelectorAll('article')].map((each) => Math.round(each.getBoundingClientRect().top))"
 )
+_BESIDE_TEXT = """(answer) => {
+    const line = parseFloat(getComputedStyle(answer, "::before").height);
+    const text = answer.querySelector("small").getBoundingClientRect().height;
+    return line > text / 2 && line <= text;
+}"""
+"""Whether the line that marks an answer without text is as long as the note about it."""
 _FROM_END = "(log) => Math.round(log.scrollHeight - log.scrollTop - log.clientHeight)"
 
 
@@ -51,6 +57,7 @@ async def test_speech_that_was_interrupted_before_its_recognition_is_named(
     await expect(talk.user_message).to_have_text("Not recognized.")
     await expect(talk.details).to_contain_text("Not recognized")
     await expect(talk.details).not_to_contain_text("Integrity verified")
+    assert await talk.answer.evaluate(_BESIDE_TEXT)
     await check_accessibility(talk.page)
     await keep_picture(talk.page, "talk-not-recognized")
     controlled_vendor.hears.set()
