@@ -124,6 +124,7 @@ label { display: block; font-size: var(--size-s); font-weight: 600; }
 input, select, textarea { display: block; width: 100%; min-width: 0; margin-top: .25rem; padding: .5rem .75rem;
   border: 1px solid var(--field); border-radius: var(--radius); background: var(--card); color: inherit;
   font: inherit; font-size: var(--size-m); font-weight: 400; }
+select { height: calc(1.5em + 1rem + 2px); }
 input:read-only { border-color: var(--line); background: var(--page); color: var(--quiet); }
 :is(input, select, textarea)[aria-invalid] { border-color: var(--alert); }
 input:is([type="checkbox"], [type="radio"]) { flex: none; width: 1.25rem; height: 1.25rem; margin: 0;
