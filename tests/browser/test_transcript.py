@@ -1,5 +1,7 @@
 """The transcript: nothing moves while an answer grows, and the reader decides what is in sight."""
 
+import re
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -118,12 +120,14 @@ async def test_the_actions_of_an_answer_appear_where_they_are_needed(visit: Visi
     """At a desk they are shown for the last answer and the one that is pointed at, and on a phone always."""
     strategy = await fixed_strategy("Hello there.")
     for options, shown in (({}, "0"), ({"is_mobile": True, "has_touch": True}, "1")):
-        talk = await visit(permissions=["clipboard-read", "clipboard-write"], **options)
+        nine = f"Etc/GMT+{(datetime.now(UTC).hour - 9) % 12}"  # a zone where it is now past nine
+        talk = await visit(permissions=["clipboard-read", "clipboard-write"], timezone_id=nine, **options)
         await talk.open(strategy)
         for _ in range(2):
             await talk.say("Hello")
             await talk.answered()
         first, last = await talk.page.locator(".answer-actions").all()
+        await expect(last.locator("time")).to_have_text(re.compile(r"^[1-9]\d?:\d\d [AP]M$"))
         await talk.message.hover()
         await expect(first).to_have_css("opacity", shown)
         await expect(last).to_have_css("opacity", "1")
