@@ -76,11 +76,15 @@ async def test_the_tabs_stay_where_they_are(visit: Visit, width: int) -> None:
     await expect(talk.record).to_be_visible()
 
 
-async def test_on_a_phone_hands_free_adds_no_line_below_the_message(visit: Visit) -> None:
+async def test_on_a_phone_one_line_below_the_message_says_how_to_speak(visit: Visit) -> None:
     talk = await visit(**PHONE)
     await talk.open("scripted-text")
+    hint = talk.page.get_by_text("Hold the microphone to talk.")
+    await expect(hint).to_be_visible()
+    await expect(talk.page.get_by_text("Enter sends")).to_be_hidden()
     before = await talk.hold.bounding_box()
     await talk.button("Hands-free").click()
+    await expect(hint).to_be_hidden()
     await expect(talk.status).to_contain_text("Speak at any time")
     assert await talk.hold.bounding_box() == before
     centers = [
