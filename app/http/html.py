@@ -37,7 +37,6 @@ _MAX_MEDIA_TYPES = 30
 _OF_CALLS = ("x-service-", "authorization")
 """The beginnings of headers by which a call of the interface names its app, session or token."""
 _WEIGHT = re.compile(r"[01](\.\d{0,3})?", re.ASCII)
-_DEFAULT_COLOR = "#0172ad"
 _MIN_CONTRAST = 4.5
 """The contrast that text must have with its background, by WCAG 2.2."""
 
@@ -85,7 +84,7 @@ class Html:
     body: str
     language: str = "en"
     color: str | None = None
-    """The colour of its buttons, as `#rrggbb`."""
+    """The colour of its buttons and links, as `#rrggbb`."""
     bar: str = ""
     """The bar above it, as HTML."""
     app: str = ""
@@ -102,8 +101,8 @@ class Html:
     """The URL of a page to which the response to a form redirects."""
 
     def response(self, *, status: int = HTTPStatus.OK) -> web.Response:
-        color = self.color or _DEFAULT_COLOR
-        style = f"{VARIABLES}{_own_colors(color)}{PARTS}{_STYLE}{BAR if self.bar else LOGO_STYLE}"
+        own = _own_colors(self.color) if self.color else ""
+        style = f"{VARIABLES}{own}{PARTS}{_STYLE}{BAR if self.bar else LOGO_STYLE}"
         allowed = f"'sha256-{b64encode(hashlib.sha256(style.encode()).digest()).decode()}'"
         if self.frames:  # The documents in them are shown with their own styles.
             allowed = "'unsafe-inline'"
@@ -118,7 +117,7 @@ class Html:
         )
         text = _PAGE.format(
             title=escape(self.title),
-            icon=_initial_icon(self.app, color) if self.app else ICON_URL,
+            icon=_initial_icon(self.app, self.color or LIGHT["accent"]) if self.app else ICON_URL,
             header=self._header(),
             bar=self.bar,
             body=self.body,
