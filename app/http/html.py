@@ -2,7 +2,7 @@
 
 import hashlib
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from http import HTTPStatus
@@ -13,7 +13,7 @@ from aiohttp import web
 from yarl import URL
 
 from app.http.accept import weights
-from streams.wire.page_style import BAR, ICON_URL, PARTS, VARIABLES
+from streams.wire.page_style import BAR, DARK, ICON_URL, LIGHT, LOGO, LOGO_STYLE, PARTS, VARIABLES
 
 _STYLE = """
 h1 { text-wrap: balance; }
@@ -36,7 +36,6 @@ _SCRIPTS = "script-src 'self'; connect-src 'self'; "
 _HTML = "text/html"
 _OF_CALLS = ("x-service-", "authorization")
 """The beginnings of headers by which a call of the interface names its app, session or token."""
-_DEFAULT_COLOR = "#0172ad"
 _MIN_CONTRAST = 4.5
 """The contrast that text must have with its background, by WCAG 2.2."""
 
@@ -47,7 +46,26 @@ def text_on(color: str) -> str:
     White is returned if its contrast suffices. Otherwise the contrast of black is at least 4.67, because both
     contrasts multiply to 21.
     """
-    return "#fff" if 1.05 / (_luminance(color) + 0.05) >= _MIN_CONTRAST else "#000"
+    return "#fff" if _contrast(color, "#ffffff") >= _MIN_CONTRAST else "#000"
+
+
+def legible(color: str, colors: Mapping[str, str]) -> str:
+    """Return a colour like `color` in which text can be read on a card, in the scheme with these colours."""
+    mixes = (mixed(colors["title"], color, share=tenths / 10) for tenths in range(11))
+    return next((each for each in mixes if _contrast(each, colors["card"]) >= _MIN_CONTRAST), colors["title"])
+
+
+def mixed(one: str, other: str, *, share: float) -> str:
+    """Return the mix of two colours `#rrggbb`, of which `share` is the first."""
+    channels = (
+        round(int(one[at : at + 2], 16) * share + int(other[at : at + 2], 16) * (1 - share)) for at in (1, 3, 5)
+    )
+    return "#" + "".join(f"{channel:02x}" for channel in channels)
+
+
+def _contrast(one: str, other: str) -> float:
+    darker, lighter = sorted((_luminance(one), _luminance(other)))
+    return (lighter + 0.05) / (darker + 0.05)
 
 
 def _luminance(color: str) -> float:
@@ -65,7 +83,7 @@ class Html:
     body: str
     language: str = "en"
     color: str | None = None
-    """The colour of its buttons, as `#rrggbb`."""
+    """The colour of its buttons and links, as `#rrggbb`."""
     bar: str = ""
     """The bar above it, as HTML."""
     app: str = ""
@@ -82,10 +100,8 @@ class Html:
     """The URL of a page to which the response to a form redirects."""
 
     def response(self, *, status: int = HTTPStatus.OK) -> web.Response:
-        color = self.color or _DEFAULT_COLOR
-        style = f"{VARIABLES}:root {{ --accent: {color}; --on-accent: {text_on(color)}; }}\n{PARTS}{_STYLE}"
-        if self.bar:
-            style += BAR
+        own = _own_colors(self.color) if self.color else ""
+        style = f"{VARIABLES}{own}{PARTS}{_STYLE}{BAR if self.bar else LOGO_STYLE}"
         allowed = f"'sha256-{b64encode(hashlib.sha256(style.encode()).digest()).decode()}'"
         if self.frames:  # The documents in them are shown with their own styles.
             allowed = "'unsafe-inline'"
@@ -100,8 +116,8 @@ class Html:
         )
         text = _PAGE.format(
             title=escape(self.title),
-            icon=_initial_icon(self.app, color) if self.app else ICON_URL,
-            header=_HEADER.format(initial=_initial(self.app), name=escape(self.app)) if self.app else "",
+            icon=_initial_icon(self.app, self.color or LIGHT["accent"]) if self.app else ICON_URL,
+            header=self._header(),
             bar=self.bar,
             body=self.body,
             language=escape(self.language),
@@ -116,6 +132,22 @@ class Html:
             "X-Content-Type-Options": "nosniff",
         }
         return web.Response(text=text, status=status, headers=headers, content_type="text/html")
+
+    def _header(self) -> str:
+        """Return whose page it is: the app's, or this server's if no bar says so."""
+        if self.app:
+            return _HEADER.format(
+                mark=f'<span aria-hidden="true">{_initial(self.app)}</span>', name=escape(self.app)
+            )
+        return "" if self.bar else _HEADER.format(mark=LOGO, name="Parley")
+
+
+def _own_colors(color: str) -> str:
+    """Return the variables of a page whose buttons and links have the colour of an app."""
+    return (
+        f":root {{ --accent: {color}; --on-accent: {text_on(color)}; --link: {legible(color, LIGHT)}; }}\n"
+        f"@media (prefers-color-scheme: dark) {{ :root {{ --link: {legible(color, DARK)}; }} }}\n"
+    )
 
 
 def _part(path: str) -> str:
@@ -147,7 +179,7 @@ def _source(url: str) -> str:
 _ICON = """<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><rect width="24" height="24" rx="6" \
 fill="{color}"/><text x="12" y="17.5" text-anchor="middle" font-family="sans-serif" font-weight="600" \
 font-size="15" fill="{on_color}">{initial}</text></svg>"""
-_HEADER = """<header><span aria-hidden="true">{initial}</span>{name}</header>
+_HEADER = """<header>{mark}{name}</header>
 """
 _PAGE = """<!doctype html>
 <html lang="{language}">

@@ -4,6 +4,8 @@ The pages of this server and those of the sandbox use the same variables. In bot
 contrast of at least 4.5 with its background, and the border of a control at least 3.
 """
 
+import re
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote
 
@@ -98,6 +100,21 @@ VARIABLES: Final = """:root {
 """
 """Custom properties of CSS. A page may set `--accent` and `--on-accent` after them."""
 
+_COLOR = re.compile(r"--([\w-]+): #(\w+);")
+
+
+def _colors(rules: str) -> dict[str, str]:
+    return {
+        name: f"#{digits if len(digits) == 6 else ''.join(2 * digit for digit in digits)}"
+        for name, digits in _COLOR.findall(rules)
+    }
+
+
+_ALWAYS, _, _IF_DARK = VARIABLES.partition("@media (prefers-color-scheme: dark)")
+LIGHT: Final[Mapping[str, str]] = _colors(_ALWAYS)
+DARK: Final[Mapping[str, str]] = {**LIGHT, **_colors(_IF_DARK)}
+"""The colours of both schemes as `#rrggbb`, by the names of their variables, for documents without variables."""
+
 PARTS: Final = """* { box-sizing: border-box; }
 html { font: var(--size-m)/1.5 var(--font); color: var(--text); background: var(--page); overflow-wrap: anywhere; }
 body { margin: 0; }
@@ -124,6 +141,7 @@ label { display: block; font-size: var(--size-s); font-weight: 600; }
 input, select, textarea { display: block; width: 100%; min-width: 0; margin-top: .25rem; padding: .5rem .75rem;
   border: 1px solid var(--field); border-radius: var(--radius); background: var(--card); color: inherit;
   font: inherit; font-size: var(--size-m); font-weight: 400; }
+select { height: calc(1.5em + 1rem + 2px); }
 input:read-only { border-color: var(--line); background: var(--page); color: var(--quiet); }
 :is(input, select, textarea)[aria-invalid] { border-color: var(--alert); }
 input:is([type="checkbox"], [type="radio"]) { flex: none; width: 1.25rem; height: 1.25rem; margin: 0;

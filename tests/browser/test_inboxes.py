@@ -1,5 +1,6 @@
 """The inboxes of a development server, the emails in them, and the pages where there is nothing."""
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import uuid4
@@ -77,6 +78,9 @@ async def test_a_text_message_appears_and_its_code_is_copied(context: BrowserCon
     await newest.get_by_role("button", name="Copy").click()
     await expect(newest.get_by_role("button", name="Copied")).to_be_visible()
     copied = await page.evaluate("navigator.clipboard.readText()")
+    shown = await newest.locator("time").evaluate("(time) => [time.title, time.textContent]")
+    assert re.fullmatch(r"[\d-]+ [\d:]+ UTC", shown[0])
+    assert re.search(r", [1-9]\d?:\d\d [AP]M$", shown[1])
     messages = (await box.get("/dev/sms", params={"to": number}))[1]["messages"]
     assert copied == messages[0]["code"]
     await check(page, "sms")
@@ -94,6 +98,9 @@ async def test_an_email_is_read_in_each_form_and_its_link_works(context: Browser
     frame = page.frame_locator("iframe")
     button = frame.get_by_role("link", name="Confirm my address")
     await expect(button).to_be_visible()
+    below = await page.locator("iframe").evaluate("(frame) => innerHeight - frame.getBoundingClientRect().bottom")
+    assert 0 < below < 48
+    assert await page.evaluate("() => document.documentElement.scrollHeight <= innerHeight")
     await check(page, "emails-html")
     await page.get_by_text("Text", exact=True).click()
     await expect(page.locator("[data-part=text]").get_by_text("Someone entered")).to_be_visible()

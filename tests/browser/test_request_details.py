@@ -102,7 +102,11 @@ async def test_all_events_are_listed_with_their_contents(visit: Visit) -> None:
     await talk.open("scripted")
     await talk.say("Hello")
     await talk.answered()
+    await talk.open_details()
+    await expect(talk.details.get_by_role("figure", name="Mouth shapes of the voice")).to_be_visible()
     await show_events(talk)
+    await expect(talk.details.get_by_role("img", name="Mouth")).to_have_count(0)
+    await expect(talk.button("Disconnect")).to_be_visible()
     events = await talk.events()
     await expect(rows(talk)).to_have_count(len(events))
     for row, event in zip(await rows(talk).all_inner_texts(), events, strict=True):
@@ -292,6 +296,9 @@ async def test_the_copied_curl_command_repeats_the_request(visit: Visit) -> None
     line = await code(talk, "curl")
     await check_accessibility(talk.page)
     assert line.startswith("curl ")
+    shown = talk.details.get_by_role("region", name="The request in curl").locator("code")
+    tops = await shown.evaluate("(code) => [...code.getClientRects()].map(({ top }) => Math.round(top))")
+    assert len(set(tops)) == len(line.splitlines())
     assert talk.token not in line
     printed = await output("sh", "-c", line, SESSION=talk.token)
     contents = [loads(line[6:])["content"] for line in printed.splitlines() if line[:5] == b"data:"]

@@ -1,5 +1,7 @@
 """The settings of the talk page, and what is offered for an answer."""
 
+import re
+
 import pytest
 from playwright.async_api import expect
 
@@ -19,6 +21,13 @@ async def test_the_settings_are_part_of_the_request_and_are_kept(talk: TalkPage,
     await talk.open("b-second")
     settings = talk.page.get_by_role("dialog", name="Settings")
     async with talk.settings():
+        strategy = settings.get_by_role("combobox", name="Strategy")
+        await expect(strategy).to_have_accessible_description(re.compile("A strategy names the models"))
+        heights = {
+            (await field.bounding_box())["height"]
+            for field in await settings.locator("select, input[placeholder]").all()
+        }
+        assert len(heights) == 1
         await settings.get_by_role("checkbox", name="fall back").check()
         while not (await settings.get_by_role("listitem").first.inner_text()).startswith("c-third"):
             await settings.get_by_role("button", name="Try c-third earlier").click()

@@ -1,5 +1,7 @@
 """The transcript: nothing moves while an answer grows, and the reader decides what is in sight."""
 
+import re
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -15,6 +17,12 @@ PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "is_mobile":
 _TOPS = (
     "() => [...document.querySelectorAll('article')].map((each) => Math.round(each.getBoundingClientRect().top))"
 )
+_BESIDE_TEXT = """(answer) => {
+    const line = parseFloat(getComputedStyle(answer, "::before").height);
+    const text = answer.querySelector("small").getBoundingClientRect().height;
+    return line > text / 2 && line <= text;
+}"""
+"""Whether the line that marks an answer without text is as long as the note about it."""
 _FROM_END = "(log) => Math.round(log.scrollHeight - log.scrollTop - log.clientHeight)"
 
 
@@ -51,6 +59,7 @@ async def test_speech_that_was_interrupted_before_its_recognition_is_named(
     await expect(talk.user_message).to_have_text("Not recognized.")
     await expect(talk.details).to_contain_text("Not recognized")
     await expect(talk.details).not_to_contain_text("Integrity verified")
+    assert await talk.answer.evaluate(_BESIDE_TEXT)
     await check_accessibility(talk.page)
     await keep_picture(talk.page, "talk-not-recognized")
     controlled_vendor.hears.set()
@@ -67,11 +76,15 @@ async def test_the_tabs_stay_where_they_are(visit: Visit, width: int) -> None:
     await expect(talk.record).to_be_visible()
 
 
-async def test_on_a_phone_hands_free_adds_no_line_below_the_message(visit: Visit) -> None:
+async def test_on_a_phone_one_line_below_the_message_says_how_to_speak(visit: Visit) -> None:
     talk = await visit(**PHONE)
     await talk.open("scripted-text")
+    hint = talk.page.get_by_text("Hold the microphone to talk.")
+    await expect(hint).to_be_visible()
+    await expect(talk.page.get_by_text("Enter sends")).to_be_hidden()
     before = await talk.hold.bounding_box()
     await talk.button("Hands-free").click()
+    await expect(hint).to_be_hidden()
     await expect(talk.status).to_contain_text("Speak at any time")
     assert await talk.hold.bounding_box() == before
     centers = [
@@ -111,12 +124,14 @@ async def test_the_actions_of_an_answer_appear_where_they_are_needed(visit: Visi
     """At a desk they are shown for the last answer and the one that is pointed at, and on a phone always."""
     strategy = await fixed_strategy("Hello there.")
     for options, shown in (({}, "0"), ({"is_mobile": True, "has_touch": True}, "1")):
-        talk = await visit(permissions=["clipboard-read", "clipboard-write"], **options)
+        nine = f"Etc/GMT+{(datetime.now(UTC).hour - 9) % 12}"  # a zone where it is now past nine
+        talk = await visit(permissions=["clipboard-read", "clipboard-write"], timezone_id=nine, **options)
         await talk.open(strategy)
         for _ in range(2):
             await talk.say("Hello")
             await talk.answered()
         first, last = await talk.page.locator(".answer-actions").all()
+        await expect(last.locator("time")).to_have_text(re.compile(r"^[1-9]\d?:\d\d [AP]M$"))
         await talk.message.hover()
         await expect(first).to_have_css("opacity", shown)
         await expect(last).to_have_css("opacity", "1")

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from streams.wire.errors import InvalidParameter
+from streams.wire.page_style import LOGO
 from tests.app.callers import ask
 from tests.app.mail.hub import Hub, Person, new_address
 from tests.running.servers import ADMIN_TOKEN
@@ -115,7 +116,9 @@ async def test_a_forged_token_is_refused(hub: Hub, token: str):
             method, url, params={"token": token}, headers={"Accept": "text/html"}
         ) as response:
             assert (response.status, response.content_type) == (400, "text/html")
-            assert "<h1>This link does not work</h1>" in await response.text()
+            page = await response.text()
+            assert "<h1>This link does not work</h1>" in page
+            assert f"<header>{LOGO}Parley</header>" in page
     assert await listed(hub) == []
 
 

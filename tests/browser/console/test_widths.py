@@ -29,10 +29,19 @@ _FAULTS = """() => [...document.querySelectorAll('.table')].flatMap((table) => {
             if (lines.size > 1) words.push(`broken: ${word}`);
         }
     }
+    const badges = [...table.querySelectorAll('.badge')].filter((badge) => badge.checkVisibility());
+    for (const [at, badge] of badges.entries()) {
+        const box = badge.getBoundingClientRect(), next = badges[at + 1]?.getBoundingClientRect();
+        const row = badge.closest('tr').getBoundingClientRect();
+        const isCut = badge.scrollWidth > badge.offsetWidth || box.right > row.right;
+        const meets = next?.top < box.bottom && next.bottom > box.top;
+        const isCovered = meets && next.left < box.right && next.right > box.left;
+        if (isCut || isCovered) words.push(`badge: ${badge.textContent}`);
+    }
     const hidden = table.scrollWidth - table.clientWidth;
     return hidden > 0 ? [`${table.ariaLabel}: ${hidden} px hidden`, ...words] : words;
 })"""
-"""Returns the tables that scroll sideways, and the words that a line break has divided."""
+"""Returns the tables that scroll sideways, the words that a line break has divided, and the badges that are cut."""
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -58,5 +67,5 @@ async def test_each_list_fits_the_page(page: Page, server: Server, filled: str) 
             await page.set_viewport_size(size)
             if faults := await page.evaluate(_FAULTS):
                 found[area, size["width"]] = faults
-        await keep_picture(page, f"console-full-{area.replace('/', '-')}")
+            await keep_picture(page, f"console-full-{area.replace('/', '-')}-{size['width']}")
     assert found == {}

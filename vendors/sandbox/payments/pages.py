@@ -72,11 +72,31 @@ def _group(title: str, faults: Labels) -> str:
 
 def way_back(request: web.Request, query: Mapping[str, str], *, default: str = "") -> web.Response | None:
     """Return a redirect to the URL that the address of the page names, or to `default`. `None`: there is none."""
-    url = request.query.get(_BACK) or default
-    if urlsplit(url).scheme not in {"http", "https"}:
+    url = _back(request) or default
+    if not _is_web(url):
         return None
     address = f"{url}{'&' if urlsplit(url).query else '?'}{urlencode(query)}"
     return web.Response(status=303, headers={"Location": address})
+
+
+def kept_back(request: web.Request) -> str:
+    """Return the query with which another page of the sandbox leads back to the same URL, or an empty text."""
+    back = _back(request)
+    return f"?{urlencode({_BACK: back})}" if back else ""
+
+
+def back_link(request: web.Request) -> str:
+    """Return a link to the URL that the address of the page names, if it does."""
+    back = _back(request)
+    return f'<a href="{escape(back)}">Back to the shop</a>' if _is_web(back) else ""
+
+
+def _back(request: web.Request) -> str:
+    return request.query.get(_BACK, "")
+
+
+def _is_web(url: str) -> bool:
+    return urlsplit(url).scheme in {"http", "https"}
 
 
 def page(title: str, content: str, *, platform: str) -> web.Response:

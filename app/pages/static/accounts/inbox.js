@@ -1,5 +1,6 @@
 // The emails and text messages that the sandbox has received, with their codes and links.
 
+import { clockOf } from "../shared/times.js";
 import { html, useEffect, useState } from "../vendor/preact.js";
 
 const POLL_MS = 700;
@@ -60,7 +61,7 @@ function Inbox({ accounts, title, found, code }) {
     ${found.length === 0 && html`<p class="muted">None yet.</p>`}
     ${found.slice(0, SHOWN).map(
       (mail) => html`<article key=${mail.id}>
-        <p><strong>${mail.subject ?? mail.text}</strong> <small>${new Date(mail.at).toLocaleTimeString()}</small></p>
+        <p><strong>${mail.subject ?? mail.text}</strong> <small>${clockOf(new Date(mail.at))}</small></p>
         <div class="row">
           <${Code} accounts=${accounts} mail=${mail} field=${code} />
           ${linksIn(mail.text).map(

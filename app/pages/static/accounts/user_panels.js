@@ -1,5 +1,6 @@
 // What the current user may change and list, besides its email address.
 
+import { dateOf } from "../shared/times.js";
 import { html } from "../vendor/preact.js";
 import { Action, Field, Result, Step } from "./fields.js";
 import { providerTitle } from "./user.js";
@@ -70,7 +71,7 @@ export function OwnSessions({ accounts }) {
         ({ session_id, login_platform, current, created_at }) => html`<li key=${session_id}>
           <span>
             <strong>${providerTitle(accounts, login_platform)}</strong>
-            <small>${new Date(created_at).toLocaleString()}${current ? ", this session" : ""}</small>
+            <small>${dateOf(created_at)}${current ? ", this session" : ""}</small>
           </span>
           ${!current && html`<${Action} accounts=${accounts} label="End" onAct=${() => end(session_id)} />`}
         </li>`,

@@ -1,9 +1,10 @@
 // What calls to vendors have cost, added up by vendor, model, strategy or app.
 
+import { dateOf } from "../shared/times.js";
 import { html, useEffect } from "../vendor/preact.js";
 import { read } from "./api.js";
 import { CsvButton } from "./csv.js";
-import { costOf, dateOf } from "./formats.js";
+import { costOf } from "./formats.js";
 import { Choice } from "./list.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Note } from "./parts.js";

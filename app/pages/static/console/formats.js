@@ -1,18 +1,10 @@
-// Times and amounts for people, without texts, so that the texts can use them too.
-
-const YEAR = { year: "numeric" };
-const SHORT = { month: "short", day: "numeric", hour: "numeric", minute: "2-digit" };
-
-/** Returns a time for lists: without the year if it is this one. */
-export const shortDateOf = (at) => at.toLocaleString(undefined, { ...SHORT, ...(at.getFullYear() !== new Date().getFullYear() && YEAR) });
+// Days and amounts for people, without texts, so that the texts can use them too.
 
 /** Returns a day in UTC, as `2026-01-31`, for people. */
 export const dayOf = (day) => new Date(day).toLocaleDateString(undefined, { dateStyle: "medium", timeZone: "UTC" });
 
 /** Shortens the long ids in a text: what is long and has digits. */
 export const withShortIds = (text) => String(text).replaceAll(/\b(?=[\w-]*\d[\w-]*\d)[\w-]{24,}\b/g, (id) => `${id.slice(0, 8)}…${id.slice(-6)}`);
-
-export const dateOf = (text) => new Date(text).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" });
 
 /** Returns minor units of a currency for people: `199`, `usd` is `$1.99`. */
 export function amountOf(amount, currency) {

@@ -9,7 +9,7 @@ import { FailedLogins } from "./failed_logins.js";
 import { Limits } from "./limits.js";
 import { appFilter, List } from "./list.js";
 import { Loaded, useLoaded } from "./loading.js";
-import { Badge, Id, Note, Stacked, Tabs, Time } from "./parts.js";
+import { Badge, Id, Note, Said, Stacked, Tabs, Time } from "./parts.js";
 import { hrefOf } from "./route.js";
 import { Table } from "./table.js";
 import { TEXTS } from "./texts.js";
@@ -73,7 +73,7 @@ const AUDIT = [
   { id: "at", title: texts.at, sorts: true, of: (row) => html`<${Time} at=${row.at} />` },
   { id: "actor", title: texts.action, of: (row) => html`<${Stacked} below=${actionOf(row.action)}><strong class="clip" title=${row.actor}>${actorOf(row.actor)}</strong><//>` },
   { id: "subject", title: texts.subject, of: (row) => html`<${Subject} row=${row} />` },
-  { id: "reason", title: texts.reason, of: (row) => html`<span class="why">${row.reason}</span>` },
+  { id: "reason", title: texts.reason, of: (row) => html`<${Said} text=${row.reason} />` },
   { id: "changes", title: texts.changes, of: (row) => (row.before || row.after) && html`<details><summary>${texts.show}</summary><${Changes} changes=${differencesOf(row.before ?? {}, row.after ?? {})} /></details>` },
 ];
 

@@ -97,10 +97,11 @@ function Tile({ title, value, note, values, href, tone = "" }) {
   return href ? html`<a class="tile" href=${href}>${inner}</a>` : html`<div class="tile">${inner}</div>`;
 }
 
-/** A line of the last values, the newest at the right. */
+/** A line of the last values, the newest at the right and marked, so that a single one is seen. */
 function Line({ title, values }) {
   const most = Math.max(1, ...values);
   const points = values.map((value, index) => `${100 - (values.length - 1 - index) * (100 / (KEPT - 1))},${28 - (value / most) * 26}`);
   return html`<svg class="line" viewBox="0 0 100 30" preserveAspectRatio="none" role="img" aria-label=${title}>
-    <polyline points=${points.join(" ")} vector-effect="non-scaling-stroke" /></svg>`;
+    <polyline points=${points.join(" ")} vector-effect="non-scaling-stroke" />
+    <path class="newest" d=${`M${points.at(-1)}h0`} vector-effect="non-scaling-stroke" /></svg>`;
 }

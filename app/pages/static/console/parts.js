@@ -1,7 +1,8 @@
 // Small parts of all areas: states, times, ids that can be copied, and facts.
 
+import { clockOf, shortDateOf } from "../shared/times.js";
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
-import { shortDateOf, withShortIds } from "./formats.js";
+import { withShortIds } from "./formats.js";
 import { Icon } from "./icons.js";
 import { TEXTS } from "./texts.js";
 
@@ -20,7 +21,7 @@ export const Badge = ({ state, text, tone }) =>
 function timeOf(text) {
   const at = new Date(text);
   const sameDay = at.toDateString() === new Date().toDateString();
-  return sameDay ? TEXTS.today(at.toLocaleTimeString(undefined, { timeStyle: "short" })) : shortDateOf(at);
+  return sameDay ? TEXTS.today(clockOf(at)) : shortDateOf(at);
 }
 
 export const Time = ({ at }) => (at && !at.startsWith("0001") ? html`<time datetime=${at} title=${at}>${timeOf(at)}</time>` : html`<span class="muted none">–</span>`);

@@ -8,7 +8,7 @@ export const CONFIG_TEXTS = {
     appExists: (app) => `The app ${app} exists already.`, newConfig: "New config", newConfigText: "The config is opened as a draft. Nothing is stored until you save it.",
     name: "Name", nameHelp: "Other configs and requests name it by this.", oneName: "An app has one config of this kind, named default.", open: "Open draft",
     opens: "A config with this name exists already. It is opened as it is.", noApp: "Make an app first: a config belongs to an app.", order: "Order of strategies",
-    orderOf: "Order of strategies of", anApp: "an app …", inApp: "In the app", searchHint: "A config or a setting", noneNamed: "No config has this name. See the settings above.", fields: (text) => `Settings that match “${text}”`, in: "in", drafts: "Your unsaved drafts", of: (kind, app) => `of kind ${kind}, app ${app}`, none: "No config matches.", noConfigs: "No configs yet. Make an app, then the configs that it needs.",
+    orderOf: "Order of strategies:", anApp: "choose an app …", inApp: "In the app", searchHint: "A config or a setting", noneNamed: "No config has this name. See the settings above.", fields: (text) => `Settings that match “${text}”`, in: "in", drafts: "Your unsaved drafts", of: (kind, app) => `of kind ${kind}, app ${app}`, none: "No config matches.", noConfigs: "No configs yet. Make an app, then the configs that it needs.",
   },
   configForm: {
     find: "Find a field", noField: (text) => `No field of this config matches “${text}”.`, all: "Show all fields", differs: "Set", differsHelp: "Differs from the default",

@@ -1,6 +1,7 @@
 // The texts of users, their history and their orders.
 
-import { amountOf, dateOf } from "./formats.js";
+import { dateOf } from "../shared/times.js";
+import { amountOf } from "./formats.js";
 import { ACTIONS } from "./texts_audit.js";
 
 const sessions = (count) => `${count} ${count === 1 ? "session" : "sessions"}`;

@@ -1,5 +1,6 @@
 // The history of a person, the newest first, by day. What can be opened has a link.
 
+import { clockOf } from "../shared/times.js";
 import { html, useEffect, useState } from "../vendor/preact.js";
 import { read, userPath } from "./api.js";
 import { Icon } from "./icons.js";
@@ -75,6 +76,6 @@ function Happened({ app, user, row, isAdmin }) {
       ${state && html` <${Badge} state=${state} tone=${nothing ? "waiting" : undefined} />`}
       ${nothing && html`<small>${texts.nothing} <a href=${href}>${texts.why}</a></small>`}
       ${detail && html`<small class="muted">${detail}</small>`}</div>
-    <time datetime=${row.at} title=${row.at}>${new Date(row.at).toLocaleTimeString(undefined, { timeStyle: "short" })}</time>
+    <time datetime=${row.at} title=${row.at}>${clockOf(new Date(row.at))}</time>
   </li>`;
 }

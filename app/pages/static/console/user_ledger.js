@@ -1,8 +1,8 @@
 // What a person owns, and each change of it.
 
+import { dateOf } from "../shared/times.js";
 import { html } from "../vendor/preact.js";
 import { ApiError, read, userPath } from "./api.js";
-import { dateOf } from "./formats.js";
 import { List } from "./list.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Badge, Crumbs, Time } from "./parts.js";

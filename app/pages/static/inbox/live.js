@@ -1,5 +1,7 @@
 // Keeps the list of an inbox up to date, and copies codes. The page works without it, too.
 
+import { dateOf } from "../shared/times.js";
+
 const POLL_MS = 2_000;
 const COPIED_MS = 2_000;
 
@@ -33,10 +35,15 @@ async function refresh() {
   const items = fresh.getElementById("kept");
   if (list() && items) merge(items);
   else if (list() || items) main.replaceChildren(...fresh.querySelector("main").children); // The first or the last one.
-  showButtons();
+  complete();
 }
 
-function showButtons() {
+/** Show what needs a script: the times of this place, and the buttons to copy. */
+function complete() {
+  for (const time of main.querySelectorAll("time:not([title])")) {
+    time.title = time.textContent;
+    time.textContent = dateOf(time.dateTime);
+  }
   if (!navigator.clipboard) return; // The page is neither local nor loaded by HTTPS.
   for (const button of main.querySelectorAll("[data-copy][hidden]")) button.hidden = false;
 }
@@ -57,5 +64,5 @@ main.addEventListener("click", async ({ target }) => {
   }, COPIED_MS);
 });
 
-showButtons();
+complete();
 setTimeout(poll, POLL_MS);

@@ -1,6 +1,6 @@
 // The panel "Look inside": how a request went, why parts of it failed, its events, and the code to repeat it.
 
-import { html, useEffect, useMemo, useRef, useState } from "../vendor/preact.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../vendor/preact.js";
 import { IconButton } from "../talk/icons.js";
 import { TabList } from "../talk/tabs.js";
 import { Attempts, Reason } from "./attempts.js";
@@ -18,9 +18,10 @@ const SHOWN_ID = 12;
 
 /**
  * `records`: the `TurnRecord`s of the turns, oldest first. `chosen`: the key of the one to show, or null for the latest.
- * `app`, `consoleUrl`: for links to the console, if it is offered; else `consoleUrl` is null. `children`: tools.
+ * `app`, `consoleUrl`: for links to the console, if it is offered; else `consoleUrl` is null. `tools(tab)`: what is shown
+ * below the tab "overview", "events" or "code".
  */
-export function Inside({ records, chosen, onChoose, onClose, app, consoleUrl = null, children }) {
+export function Inside({ records, chosen, onChoose, onClose, app, consoleUrl = null, tools }) {
   const record = records.find(({ key }) => key === chosen) ?? records.at(-1) ?? null;
   const count = useRef(records.length);
   useEffect(() => {
@@ -35,7 +36,7 @@ export function Inside({ records, chosen, onChoose, onClose, app, consoleUrl = n
         <${IconButton} icon="close" label="Close this panel" onAct=${onClose} />
       </header>
       ${record
-        ? html`<${Shown} key=${record.key} record=${record} app=${app} consoleUrl=${consoleUrl}>${children}<//>`
+        ? html`<${Shown} key=${record.key} record=${record} app=${app} consoleUrl=${consoleUrl} tools=${tools} />`
         : html`<${Nothing} />`}
     </aside>
   `;
@@ -60,7 +61,7 @@ function Turns({ records, record, onChoose }) {
   </div>`;
 }
 
-function Shown({ record, app, consoleUrl, children }) {
+function Shown({ record, app, consoleUrl, tools }) {
   const [tab, setTab] = useState("overview");
   const drawn = useClock(record.running);
   useEffect(() => {
@@ -70,10 +71,14 @@ function Shown({ record, app, consoleUrl, children }) {
     () => html`<${View} record=${record} tab=${tab} onTab=${setTab} app=${app} consoleUrl=${consoleUrl} />`,
     [record, tab, drawn, record.running], // The page draws after each event, but nobody can read that fast.
   );
-  return html`${view}<footer class="inside-tools" aria-label="Tools">${children}</footer>`;
+  return html`${view}<footer class="inside-tools" aria-label="Tools">${tools(tab)}</footer>`;
 }
 
 function View({ record, tab, onTab, app, consoleUrl }) {
+  const content = useRef(null);
+  useLayoutEffect(() => {
+    content.current.scrollTop = 0; // It is one element for all tabs.
+  }, [tab]);
   const tabs = [
     { id: "overview", title: "Overview" },
     { id: "events", title: `Events ${number(record.events.length)}` },
@@ -81,7 +86,7 @@ function View({ record, tab, onTab, app, consoleUrl }) {
   ];
   return html`
     <div class="inside-tabs"><${TabList} label="Views" tabs=${tabs} shown=${tab} onShow=${onTab} /></div>
-    <div class="inside-content" role="tabpanel" id=${`panel-${tab}`} aria-labelledby=${`tab-${tab}`} tabindex="0">
+    <div class="inside-content" ref=${content} role="tabpanel" id=${`panel-${tab}`} aria-labelledby=${`tab-${tab}`} tabindex="0">
       ${tab === "overview" && html`<${Overview} record=${record} app=${app} consoleUrl=${consoleUrl} />`}
       ${tab === "events" && html`<${Events} record=${record} />`}
       ${tab === "code" && html`<${Code} record=${record} />`}

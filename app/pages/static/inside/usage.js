@@ -28,9 +28,9 @@ function usageOf(record) {
   if (price) {
     rows.push(["Language model, input", counted(price.input_token, "token")], ["Language model, output", counted(price.output_token, "token")]);
   }
-  rows.push(["Text", counted(end.digest.chars, "character")]);
+  rows.push(["Text of the answer", counted(end.digest.chars, "character")]);
   const audio = audioOf(record);
-  if (audio) rows.push(["Audio", audio]);
+  if (audio) rows.push(["Audio of the answer", audio]);
   const cost = price ? price.input_token * price.input_per_price + price.output_token * price.output_per_price : 0;
   if (cost > 0) rows.push(["Price of the model, in the app's currency", amount(cost)]);
   return rows;

@@ -27,7 +27,7 @@ function App() {
     if (problem !== undefined) document.documentElement.dataset.ready = "";
   }, [problem]);
   return html`
-    <${Bar}>${purchases.cardPage && html`<a href=${purchases.cardPage}>Card payments</a>`}<//>
+    <${Bar}>${purchases.cardPage && html`<a href=${purchases.withReturn(purchases.cardPage)}>Card payments</a>`}<//>
     <main>
       <h1 class="unseen">Payments</h1>
       ${problem && html`<div class="alert" role="alert"><p><strong>Nothing can be bought.</strong> ${problem}</p></div>`}

@@ -107,12 +107,17 @@ export class Purchases {
   #leave(pending, url) {
     Object.assign(this, { pending, before: this.assets });
     this.#keep();
+    location.assign(this.withReturn(url));
+  }
+
+  /** Return the URL of a page of the sandbox, from which one gets back to this page. */
+  withReturn(url) {
     const back = new URL(location.href);
     if (this.app === null) back.search = "";
     else back.search = new URLSearchParams({ app: this.app });
     const page = new URL(url);
     page.searchParams.set("back", back.href);
-    location.assign(page);
+    return page.href;
   }
 
   async #finish(query) {

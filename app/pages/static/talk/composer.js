@@ -78,10 +78,9 @@ function statusOf({ phase, voice, current }) {
 
 function hint(choices, handsFree) {
   if (!choices.hears) return "This strategy does not accept audio. Choose another one in the settings to speak.";
-  const usual = handsFree
-    ? "Pause to send. Speak again to interrupt the answer."
-    : "Hold the microphone, or Space on it, while you speak. Enter sends what you type.";
-  return html`<span class="usual">${usual}</span>`;
+  if (handsFree) return "Pause to send. Speak again to interrupt the answer.";
+  return html`<span class="with-keys">Hold the microphone, or Space on it, while you speak. Enter sends what you type.</span>
+    <span class="by-touch">Hold the microphone to talk.</span>`;
 }
 
 function Typing({ text, placeholder, onText, onSend }) {

@@ -3,19 +3,23 @@
 import { html } from "../vendor/preact.js";
 import { Mouth } from "./mouth.js";
 
-export function Experiments({ talk, player }) {
+export function Experiments({ talk, player, withMouth }) {
   return html`<section class="experiments">
-    <${Mouth} player=${player} visemes=${talk.shapes} />
+    ${withMouth &&
+    html`<figure>
+      <${Mouth} player=${player} visemes=${talk.shapes} />
+      <figcaption>Mouth shapes of the voice</figcaption>
+    </figure>`}
     <div>
       <button
         type="button"
-        class="quiet"
+        class="quiet small"
         aria-disabled=${talk.connected ? null : "true"}
         onClick=${() => talk.connected && talk.dropConnection()}
       >
         Disconnect
       </button>
-      <small>Drops the connection in the middle of an answer. The page resumes it.</small>
+      <small>The answer is resumed.</small>
     </div>
   </section>`;
 }

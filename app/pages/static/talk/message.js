@@ -1,5 +1,6 @@
 // One message of the transcript, and what can be done with an answer.
 
+import { clockOf } from "../shared/times.js";
 import { html, useState } from "../vendor/preact.js";
 import { Icon, IconButton } from "./icons.js";
 
@@ -8,7 +9,6 @@ const EMPTY = { interrupted: "Interrupted before any of it was heard.", failed: 
 const UNHEARD = { complete: "Not recognized." };
 const COPIED_MS = 2_000;
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const seconds = new Intl.NumberFormat(undefined, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
 const duration = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : `${seconds.format(ms / 1000)} s`);
@@ -38,7 +38,7 @@ export function AnswerActions({ talk, turn, onInside }) {
     ${talk.canReplay(turn) && html`<${IconButton} icon="replay" label="Replay" onAct=${() => talk.replay(turn)} />`}
     ${navigator.clipboard && text && html`<${IconButton} icon="copy" label="Copy" onAct=${copy} />`}
     ${turn.details && html`<${Latency} turn=${turn} onInside=${onInside} />`}
-    <time datetime=${turn.at.toISOString()}>${clock.format(turn.at)}</time>
+    <time datetime=${turn.at.toISOString()}>${clockOf(turn.at)}</time>
     <span aria-live="polite">${copied && "Copied"}</span>
   </div>`;
 }

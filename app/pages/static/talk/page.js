@@ -175,9 +175,8 @@ function App() {
         onClose=${() => showInside(false)}
         app=${visitor.app}
         consoleUrl=${consoleUrl}
-      >
-        <${Experiments} talk=${talk} player=${player} />
-      <//>`}
+        tools=${(tab) => html`<${Experiments} talk=${talk} player=${player} withMouth=${tab === "overview"} />`}
+      />`}
     </main>
   `;
 }

@@ -20,27 +20,25 @@ export function Settings({ open, offers, choices, onChoose, onNewUser, onClose }
         <${IconButton} icon="close" label="Close the settings" onAct=${onClose} />
       </header>
       <${Strategies} offers=${offers} choices=${choices} onChoose=${onChoose} />
-      <div class="pair">
-        <${Choice}
-          id="language"
-          label="I speak"
-          value=${choices.language}
-          options=${choices.heard}
-          onChoose=${(language) => onChoose({ language })}
-        />
-        <${Choice}
-          id="answer-language"
-          label="Answer in"
-          value=${choices.answerLanguage}
-          options=${choices.spoken}
-          onChoose=${(answerLanguage) => onChoose({ answerLanguage })}
-        />
-      </div>
+      <${Choice}
+        id="language"
+        label="I speak"
+        value=${choices.language}
+        options=${choices.heard}
+        onChoose=${(language) => onChoose({ language })}
+      />
+      <${Choice}
+        id="answer-language"
+        label="Answer in"
+        value=${choices.answerLanguage}
+        options=${choices.spoken}
+        onChoose=${(answerLanguage) => onChoose({ answerLanguage })}
+      />
       <label>
         Voice
         <input
           autocomplete="off"
-          placeholder="As the strategy says"
+          placeholder="The strategy's own"
           disabled=${!choices.speaks}
           value=${choices.voice}
           onChange=${(event) => onChoose({ voice: event.currentTarget.value.trim() })}
@@ -73,8 +71,10 @@ function Strategies({ offers, choices, onChoose }) {
       label="Strategy"
       value=${choices.strategy}
       options=${strategies}
+      describedBy="strategy-how"
       onChoose=${(strategy) => onChoose({ strategy })}
     />
+    <small id="strategy-how">A strategy names the models that recognize your speech, answer and speak.</small>
     ${development &&
     strategies.filter(({ fault }) => fault).map(({ code, fault }) => html`<small key=${code}>${code}: ${fault}</small>`)}
     <label class="check">
@@ -115,10 +115,10 @@ function SystemPrompt({ value, onChoose }) {
     <small id="params-how">${fault || "A JSON object. The strategy's prompt reads {{.name}} from it."}</small>`;
 }
 
-function Choice({ id, label, value, options, onChoose }) {
+function Choice({ id, label, value, options, describedBy, onChoose }) {
   return html`<label for=${id}>
     ${label}
-    <select id=${id} value=${value} onChange=${(event) => onChoose(event.currentTarget.value)}>
+    <select id=${id} value=${value} aria-describedby=${describedBy} onChange=${(event) => onChoose(event.currentTarget.value)}>
       ${options.map(
         ({ code, title, fault }) => html`<option key=${code} value=${code} disabled=${Boolean(fault)}>${title}</option>`,
       )}

@@ -10,6 +10,7 @@ import pytest
 
 from storage.accounts.password_resets import ResetRequest, SendReset
 from storage.jobs.jobs import enqueue
+from streams.wire.page_style import DARK, LIGHT
 from tests.app.accounts.email.mailbox import Mailbox, new_address, session_of
 
 TITLE = '<script>alert(1)</script> "Ada\'s" & {{.Code}} {{.Link}}'
@@ -87,6 +88,8 @@ async def test_each_email_is_in_the_colour_of_the_app_and_shows_its_name_as_text
         assert TITLE in unescape(shown)
         assert "<script>" not in mail["html"]
         assert f'bgcolor="{COLOR}"' in mail["html"]
+        links = [given["style"] for tag, given in Tags(mail["html"]).found if given.get("class") == "link"]
+        assert all(style == f"color:{COLOR}" for style in links)
         assert ("html", {"lang": "en"}) in Tags(mail["html"]).found
 
 
@@ -134,11 +137,19 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("color", ["#ffffff", "#000000", "#ffd400", "#808080"])
-async def test_the_button_can_be_read_in_each_colour(box: Mailbox, color: str):
+async def test_the_button_and_the_links_can_be_read_in_each_colour(box: Mailbox, color: str):
     await box.configure(code_login=True, activation=True, color=color)
     address = new_address()
     await box.sign_up(address)
-    found = _BUTTON.search((await box.mail(address))["html"].partition("<h1")[2])
+    html = (await box.mail(address))["html"]
+    links = (
+        re.search(r"\.link { color: (#\w+) !important", html),
+        re.search(r'class="link"[^>]*"color:(#\w+)"', html),
+    )
+    for card, link in zip((DARK["card"], LIGHT["card"]), links, strict=True):
+        assert link
+        assert contrast(card, link[1]) >= MIN_CONTRAST
+    found = _BUTTON.search(html.partition("<h1")[2])
     assert found
     assert found[1] == color
     assert contrast(found[1], found[2]) >= MIN_CONTRAST

@@ -10,7 +10,7 @@ from aiohttp import web
 from streams.wire.money import Money
 from vendors.sandbox.calls import Refusal
 from vendors.sandbox.deliveries import FaultSource
-from vendors.sandbox.payments.pages import Labels, fault_buttons, page, way_back
+from vendors.sandbox.payments.pages import Labels, back_link, fault_buttons, kept_back, page, way_back
 from vendors.sandbox.payments.stripe import intents
 from vendors.sandbox.payments.stripe.store import Object, Store
 
@@ -46,10 +46,10 @@ class Pages:
 
     async def _list(self, request: web.Request) -> web.Response:
         found = [intent for intent in self._store.find("payment_intent") if intent["status"] in _OPEN][:_SHOWN]
-        rows = "".join(map(_row, found))
-        return _page(
-            "Open payments", f'<ul class="rows">{rows}</ul>' if rows else "<p>No payment waits for a card.</p>"
-        )
+        rows = "".join(_row(intent, kept_back(request)) for intent in found)
+        content = f'<ul class="rows">{rows}</ul>' if rows else "<p>No payment waits for a card.</p>"
+        back = back_link(request)
+        return _page("Open payments", f"{content}<nav>{back}</nav>" if back else content)
 
     async def _show(self, request: web.Request) -> web.Response:
         intent = self._find(request)
@@ -63,7 +63,8 @@ class Pages:
             title, content = "Paid" if status == _DONE else "Payment ended", ""
         amount = f'<p class="amount">{_amount(intent)}</p>'
         facts = f'<p class="facts">{_state(intent)}<code>{escape(intent["id"])}</code></p>'
-        return _page(title, f'{amount}{facts}{content}<nav><a href="/stripe/pay">Open payments</a></nav>')
+        links = f'<a href="/stripe/pay{escape(kept_back(request))}">Open payments</a>{back_link(request)}'
+        return _page(title, f"{amount}{facts}{content}<nav>{links}</nav>")
 
     async def _decide(self, request: web.Request) -> web.Response:
         """Pay as the app does with the platform's own library, or authenticate a payment as the owner of the card.
@@ -112,10 +113,10 @@ _AUTHENTICATION = (
 )
 
 
-def _row(intent: Object) -> str:
+def _row(intent: Object, query: str) -> str:
     created = datetime.fromtimestamp(intent["created"], UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     return (
-        f'<li><a href="/stripe/pay/{quote(intent["id"])}"><b>{_amount(intent)}</b>{_state(intent)}'
+        f'<li><a href="/stripe/pay/{quote(intent["id"])}{escape(query)}"><b>{_amount(intent)}</b>{_state(intent)}'
         f"<small>{created}<br><code>{escape(intent['id'])}</code></small></a></li>"
     )
 
