@@ -28,6 +28,14 @@ async def test_a_name_that_somebody_else_can_lead_to_the_server_does_not_reach_t
             assert (await response.json())["error"]["error_type"] == "invalid_parameter"
         async with server.http.get(f"{server.url}/healthz", headers={"Host": host}) as response:
             assert response.status == 200
-    for host in ("localhost:8080", "localhost.", "parley.localhost", "127.0.0.1:8080", "[::1]:80", "10.0.0.7", "parley"):
+    for host in (
+        "localhost:8080",
+        "localhost.",
+        "parley.localhost",
+        "127.0.0.1:8080",
+        "[::1]:80",
+        "10.0.0.7",
+        "parley",
+    ):
         async with server.http.get(server.url + path, headers={"Host": host}) as response:
             assert response.status != 421, host
