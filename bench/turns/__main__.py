@@ -20,7 +20,7 @@ from bench.deployment import login
 from bench.generated_section import write_between
 from bench.machine import Cores, describe
 from bench.turns.answered import Speaker, answers_table
-from bench.turns.figures import MAX_CORE, find_ends, measure_live, table
+from bench.turns.figures import MAX_CORE, find_ends, measure_live, tables
 from bench.turns.recordings import Recording, recordings
 from deploy.running import Failed
 from vendors.speech.voice_activity import open_voice_activity
@@ -37,8 +37,9 @@ async def run(*, streams: int, for_s: float, silences_ms: Sequence[int] = _SILEN
     async with open_voice_activity(max(streams, 1)) as activity:
         live = await measure_live(activity, spoken.pcm, streams=streams, for_s=for_s)
         rows = [await find_ends(activity, made, silence_ms) for silence_ms in silences_ms]
-    counted = f"{rows[0].sentences} synthesized sentences and {rows[0].others} sounds without speech."
-    return f"{table(rows)}\n\n{counted} {live}\n", live.core <= MAX_CORE
+    sentences = sum(rows[0].sentences.values())
+    counted = f"{sentences} synthesized sentences and {rows[0].others} sounds without speech."
+    return f"{tables(rows)}\n\n{counted} {live}\n", live.core <= MAX_CORE
 
 
 async def run_at(url: str, strategies: Sequence[str], *, turns: int, silence_ms: int) -> tuple[str, bool]:

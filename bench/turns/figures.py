@@ -3,7 +3,8 @@
 import asyncio
 import os
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,27 +28,33 @@ class Ends:
     """What was found with one `silence_ms`."""
 
     silence_ms: int
-    sentences: int
-    within_pauses: int
-    """Sentences with a pause of `silence_ms` or more, which end there by definition."""
-    cut_off: int
-    """Other sentences that ended before their last word."""
+    sentences: Mapping[int, int]
+    """How many there are, by the length of their pause in ms."""
+    cut_off: Mapping[int, int]
+    """How many of them ended before their last word, by the same."""
     endless: int
     """Sentences whose end was not found."""
     delays_ms: Sequence[float]
-    """From the end of the last word to the decision."""
+    """From the end of the last word to the decision, in sentences that were heard to their end."""
     others: int
     false_starts: int
     """Recordings without speech in which speech was heard."""
 
+    def by_pause(self) -> list[str]:
+        counts = (f"{self.cut_off.get(pause_ms, 0)} of {all_}" for pause_ms, all_ in sorted(self.sentences.items()))
+        return [f"{self.silence_ms}", *counts]
+
     def cells(self) -> list[str]:
         ranked = sorted(self.delays_ms) or [0]
         p50, p95 = (ranked[(len(ranked) - 1) * percent // 100] for percent in (50, 95))
-        judged = self.sentences - self.within_pauses
+        cut_off, sentences = (
+            sum(count for pause_ms, count in counts.items() if pause_ms < self.silence_ms)
+            for counts in (self.cut_off, self.sentences)
+        )
         return [
             f"{self.silence_ms}",
-            f"{self.cut_off} of {judged}",
-            f"{self.endless} of {judged}",
+            f"{cut_off} of {sentences}",
+            f"{self.endless} of {sum(self.sentences.values()) - sum(self.cut_off.values())}",
             f"{p50:.0f} / {p95:.0f} / {ranked[-1]:.0f}",
             f"{self.false_starts} of {self.others}",
         ]
@@ -55,36 +62,43 @@ class Ends:
 
 HEADINGS = (
     "`silence_ms`",
-    "cut off in mid-sentence",
+    "cut off though the pause is shorter",
     "end not found",
     "ms from the last word to the end, p50 / p95 / max",
     "false starts without speech",
 )
 
 
-def table(rows: Sequence[Ends]) -> str:
-    lines = [HEADINGS, ["---:"] * len(HEADINGS), *(row.cells() for row in rows)]
+def tables(rows: Sequence[Ends]) -> str:
+    """Return how many sentences were cut off, by the length of their pause, and what else was found."""
+    pauses = (f"cut off at a pause of {pause_ms} ms" for pause_ms in sorted(rows[0].sentences))
+    by_pause = _table(("`silence_ms`", *pauses), [row.by_pause() for row in rows])
+    return f"{by_pause}\n\n{_table(HEADINGS, [row.cells() for row in rows])}"
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [headings, ["---:"] * len(headings), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 async def find_ends(activity: VoiceActivity, recordings: Sequence[Recording], silence_ms: int) -> Ends:
     """Judge the ends of all recordings."""
-    delays, within_pauses, cut_off, endless, false_starts = [], 0, 0, 0, 0
+    delays, endless, false_starts = [], 0, 0
+    sentences, cut_off = Counter[int](), Counter[int]()
     for recording in recordings:
         decided_ms = await _decided_ms(activity, recording, silence_ms)
         if recording.end_ms is None:
             false_starts += decided_ms is not None
-        elif recording.pause_ms >= silence_ms:
-            within_pauses += 1
-        elif decided_ms is None:
+            continue
+        sentences[recording.pause_ms] += 1
+        if decided_ms is None:
             endless += 1
         elif decided_ms - silence_ms < recording.end_ms - _EARLY_MS:
-            cut_off += 1
+            cut_off[recording.pause_ms] += 1
         else:
             delays.append(decided_ms - recording.end_ms)
-    sentences = sum(recording.end_ms is not None for recording in recordings)
-    others = len(recordings) - sentences
-    return Ends(silence_ms, sentences, within_pauses, cut_off, endless, delays, others, false_starts)
+    others = len(recordings) - sentences.total()
+    return Ends(silence_ms, sentences, cut_off, endless, delays, others, false_starts)
 
 
 async def _decided_ms(activity: VoiceActivity, recording: Recording, silence_ms: int) -> float | None:

@@ -12,7 +12,7 @@ from streams.audio.turn_end import SAMPLE_RATE
 from vendors.local.engines.espeak import Espeak
 from vendors.local.engines.piper import Piper
 
-PAUSES_MS = (100, 300, 500, 700, 900)
+PAUSES_MS = (100, 300, 600, 900, 1_200)
 SNR_DB = (None, 20, 10, 5)
 """Levels of speech above noise. `None`: the noise of a quiet room."""
 _VOICES = ("espeak en-us", "espeak en-us+f3", "espeak de", "piper joe")

@@ -37,7 +37,8 @@ HEADINGS = (
     "begun before the speech",
     "not heard within 1 s",
     "ms until speech is heard, p50 / max",
-    "cut off in mid-sentence",
+    f"cut off at a pause of less than {PAUSE_MS} ms",
+    f"cut off at a pause of {PAUSE_MS} ms or more",
     "end not found",
     "ms from the last word to the end, p50 / p95 / max",
 )
@@ -53,8 +54,10 @@ def _cells(heard: Heard, recordings: Sequence[Recording]) -> list[str]:
     others = [changes for recording, changes in _pairs(heard, recordings) if recording.end_ms is None]
     spoken = [(recording, changes) for recording, changes in _pairs(heard, recordings) if recording.end_ms]
     early, late, in_time = begins(spoken)
-    judged = [(recording, changes) for recording, changes in spoken if recording.pause_ms < PAUSE_MS]
-    cut_off, endless, delays = ends(judged)
+    short = [(recording, changes) for recording, changes in spoken if recording.pause_ms < PAUSE_MS]
+    long = [(recording, changes) for recording, changes in spoken if recording.pause_ms >= PAUSE_MS]
+    cut_off, endless, delays = ends(short)
+    cut_off_in_long, _, _ = ends(long)
     return [
         f"{heard.name} {heard.version}".rstrip(),
         f"{heard.download_bytes / 1024:,.0f} KiB",
@@ -63,8 +66,9 @@ def _cells(heard: Heard, recordings: Sequence[Recording]) -> list[str]:
         f"{early} of {len(spoken)}",
         f"{late} of {len(spoken)}",
         ranked(in_time, 50, 100),
-        f"{cut_off} of {len(judged)}",
-        f"{endless} of {len(judged)}",
+        f"{cut_off} of {len(short)}",
+        f"{cut_off_in_long} of {len(long)}",
+        f"{endless} of {len(short)}",
         ranked(delays, 50, 95, 100),
     ]
 
@@ -78,10 +82,7 @@ def begins(spoken: Sequence[tuple[Recording, Sequence[Change]]]) -> tuple[int, i
 
 
 def ends(spoken: Sequence[tuple[Recording, Sequence[Change]]]) -> tuple[int, int, list[float]]:
-    """Count the sentences that are cut off and those whose end is not found. Return the delays of the others.
-
-    Their pauses are shorter than `PAUSE_MS`: a longer one ends an utterance by definition.
-    """
+    """Count the sentences that are cut off and those whose end is not found. Return the delays of the others."""
     cut_off, endless, delays = 0, 0, []
     for recording, changes in spoken:
         found = [ms for change, ms in changes if change == "ended"]
