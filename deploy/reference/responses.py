@@ -20,7 +20,9 @@ from app.http.callers.caller import Access
 from app.http.callers.tokens import make_server_token
 from app.http.openapi.responses import RECORDED, response_name
 from app.routes import ROUTES
-from deploy.reference.stories import STORIES, WRITTEN, Story
+from deploy.reference.steps import Story
+from deploy.reference.stories import STORIES
+from deploy.reference.written import WRITTEN
 from streams.wire.codec import dumps, loads
 
 _JSON = "application/json"
@@ -45,7 +47,7 @@ mail() {
 _TRIES = 3
 _PAUSE_S = 0.7
 _ITEMS = 2
-"""Longer lists are cut."""
+"""Longer lists and streams are cut."""
 _CHARACTERS = 400
 """Longer pages and texts are cut."""
 _PRIVATE = {
@@ -99,7 +101,9 @@ def _body(body: bytes, media_type: str) -> Any:
         return f"({len(body)} bytes)"
     if media_type == _JSON:
         return _cut(loads(text.encode()))
-    return _begin(text, "\n\n" if media_type == "text/event-stream" else "\n")
+    if media_type == "text/event-stream":
+        return "\n\n".join([*text.split("\n\n")[:_ITEMS], "…"])
+    return _begin(text)
 
 
 def _public(text: str) -> str:
@@ -117,12 +121,12 @@ def _cut(value: Any) -> Any:
     return _begin(value) if isinstance(value, str) else value
 
 
-def _begin(text: str, end: str = "\n") -> str:
-    """Return the first parts of a text, each of which has this `end`."""
+def _begin(text: str) -> str:
+    """Return the first lines of a text."""
     if len(text) <= _CHARACTERS:
         return text
-    length = text.rfind(end, 0, _CHARACTERS)
-    return f"{text[:length]}{end}…" if length > 0 else f"{text[:_CHARACTERS]}…"
+    length = text.rfind("\n", 0, _CHARACTERS)
+    return f"{text[:length]}\n…" if length > 0 else f"{text[:_CHARACTERS]}…"
 
 
 class Recorder:

@@ -12,54 +12,33 @@ Every response sets variables too: an `order_id` in it sets `ORDER_ID`. Operatio
 own.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from streams.wire.codec import dumps
-
-Step = str | tuple[str, str]
-Story = Sequence[Step]
-
-
-def _call(address: str, body: Any = None, *, flags: str = "") -> str:
-    """Return a command. Variables in the address and in the body have their values."""
-    data = "" if body is None else dumps(body).decode().replace('"', '\\"')
-    return f'call "{address}" {flags}' + (f' -d "{data}"' if data else "")
-
-
-_SESSION = '-H "X-Service-Session-Token: $SESSION"'
-_ADMIN = '-H "Authorization: Bearer $ADMIN" -H "X-Parley-Reason: an example" -H "Idempotency-Key: $(uuidgen)"'
-_PARAMETERS = '{"strategies":["scripted"],"type":"text","language_code":"en-US","target_language_code":"en-US"}'
-_ME, _ADMIN_USER = "/bp/user/me", "/admin/api/users/{app}/{user_id}"
-_CONFIG = "/admin/api/configs/{app}/{kind}/{name}"
-_BOARD = "/admin/api/leaderboards/{app}/{board}"
-_WALLET, _CARD = "/bp/asset/walletpay", "/bp/asset/cardpay"
-_APPROVE = 'call "$APPROVE_LINK_HREF" -d action=approve'
-_CONFIG_URL = "$URL/admin/api/configs/$APP/$KIND/$NAME"
-_ISSUE = _call("$URL/dev/accounts/$PLATFORM/_issue", {"subject": "$ID"})
-_NEW_EMAIL = "EMAIL=ada-$SUFFIX@example.com"
-_SIGN_UP = ("NAME=ada-$SUFFIX", "POST /bp/user/signup", "SESSION=$SESSION_TOKEN")
-_WITH_EMAIL = (
-    _NEW_EMAIL,
-    _call(
-        "$URL/bp/user/signup",
-        {"email_password": {"email": "$EMAIL", "password": "correct horse battery"}, "platform": "website"},
-    ),
-    "SESSION=$SESSION_TOKEN",
-    "USER_ID=$UID",
-    "mail verify_code",
-)
-_VERIFIED = (*_WITH_EMAIL, 'call "$URL/bp/user/email/verify?verify_code=$VERIFY_CODE"')
-_TALK = f"call -N \"$URL/bp/ai/conversation\" {_SESSION} -d '{_PARAMETERS}Tell me about the sea.'"
-_TALK_FOR_5_S = (
-    f"{{ (printf %s '{_PARAMETERS}'; sleep 5) | "
-    f'call -N -T - -X POST "$URL/bp/ai/conversation" {_SESSION}; }} > /dev/null 2>&1 & sleep 1; '
-    f'call "$URL/admin/api/streams?user_id=$USER_ID" {_ADMIN}'
+from deploy.reference.steps import (
+    ADMIN,
+    ADMIN_USER,
+    APPROVE,
+    BOARD,
+    CARD,
+    CONFIG,
+    CONFIG_URL,
+    ISSUE,
+    ME,
+    NEW_EMAIL,
+    SESSION,
+    SIGN_UP,
+    TALK,
+    TALK_FOR_5_S,
+    VERIFIED,
+    WALLET,
+    WITH_EMAIL,
+    Story,
+    call,
 )
 
 _CONVERSATIONS: Sequence[Story] = (
     (
-        _TALK,
+        TALK,
         "GET /bp/ai/conversation/query",
         "GET /bp/ai/conversations",
         "GET /admin/api/conversations/{app}/{conversation_id}",
@@ -70,81 +49,96 @@ _CONVERSATIONS: Sequence[Story] = (
         "GET /admin/api/costs",
         "DELETE /bp/ai/conversation/{conversation_id}",
     ),
-    (_TALK, "DELETE /bp/ai/stream/{stream_id}"),
+    (TALK, "DELETE /bp/ai/stream/{stream_id}"),
     (
-        _TALK_FOR_5_S,
+        TALK_FOR_5_S,
         "GET /admin/api/streams",
         "GET /admin/api/overview",
         "GET /admin/api/streams/{app}/{stream_id}",
-        f"POST {_ADMIN_USER}/streams/{{stream_id}}/cancel",
+        f"POST {ADMIN_USER}/streams/{{stream_id}}/cancel",
     ),
 )
 
 _ACCOUNTS: Sequence[Story] = (
-    (*_SIGN_UP, f"PUT {_ME}/password"),
+    (*SIGN_UP, f"PUT {ME}/password"),
     ("POST /bp/user/logout",),
-    (f"GET {_ME}/sessions", f"DELETE {_ME}/sessions/{{session_id}}"),
-    (f"POST {_ME}/deactivate", f"POST {_ME}/deactivate/recover"),
-    (f"POST {_ME}/deactivate", f"POST {_ADMIN_USER}/recover"),
+    (f"GET {ME}/sessions", f"DELETE {ME}/sessions/{{session_id}}"),
+    (f"POST {ME}/deactivate", f"POST {ME}/deactivate/recover"),
+    (f"POST {ME}/deactivate", f"POST {ADMIN_USER}/recover"),
     (
-        f"POST {_ME}/deactivate",
-        f"POST {_ME}/deactivate/confirm",
+        f"POST {ME}/deactivate",
+        f"POST {ME}/deactivate/confirm",
         "GET /bp/server/user/{user_id}/erasure_receipt",
-        f"GET {_ADMIN_USER}/erasure_receipt",
+        f"GET {ADMIN_USER}/erasure_receipt",
     ),
-    (f"POST {_ADMIN_USER}/ban", f"POST {_ADMIN_USER}/unban"),
-    (f"POST {_ADMIN_USER}/export", f"POST {_ADMIN_USER}/export/link", f"GET {_ADMIN_USER}/export"),
+    (f"POST {ADMIN_USER}/ban", f"POST {ADMIN_USER}/unban"),
+    (f"POST {ADMIN_USER}/export", f"POST {ADMIN_USER}/export/link", f"GET {ADMIN_USER}/export"),
     (
-        *_SIGN_UP,
+        *SIGN_UP,
         "PLATFORM=photo_network",
         "ID=$(date +%s%N)",
-        _ISSUE,
-        f"POST {_ME}/socialaccount",
-        f"DELETE {_ME}/socialaccount/{{platform}}/{{id}}",
+        ISSUE,
+        f"POST {ME}/socialaccount",
+        f"DELETE {ME}/socialaccount/{{platform}}/{{id}}",
     ),
     (
-        *_SIGN_UP,
+        *SIGN_UP,
         "PLATFORM=social_network_a",
         "ID=$(date +%s%N)",
-        _ISSUE,
-        _call(
-            f"$URL{_ME}/socialaccount",
+        ISSUE,
+        call(
+            f"$URL{ME}/socialaccount",
             {"social_network_a": {"id": "$ID", "access_token": "$ACCESS_TOKEN"}},
-            flags=_SESSION,
+            flags=SESSION,
         ),
-        f"PUT {_ME}/socialaccount/{{platform}}/{{id}}",
+        f"PUT {ME}/socialaccount/{{platform}}/{{id}}",
     ),
     ("PLATFORM=photo_network", "POST /dev/accounts/{platform}/_issue"),
 )
 
+_REDIRECT = {
+    "value": {
+        "code_login": True,
+        "activation": True,
+        "mail_accounts": ["inbox"],
+        "verify_redirect_url": "https://app.example/verified",
+    }
+}
 _EMAILS: Sequence[Story] = (
     (
-        *_SIGN_UP,
-        _NEW_EMAIL,
+        *SIGN_UP,
+        NEW_EMAIL,
         "POST /bp/user/send_email_verify_code",
         "mail login",
         "VERIFY_CODE=$(mail login | grep -oE '[0-9]{6} is your' | grep -oE '[0-9]{6}' | head -n 1)",
-        f"POST {_ME}/email",
-        f"GET {_ME}/email/verify_result",
-        f"DELETE {_ME}/email",
+        f"POST {ME}/email",
+        f"GET {ME}/email/verify_result",
+        f"DELETE {ME}/email",
     ),
     (
-        *_WITH_EMAIL,
+        *WITH_EMAIL,
         "HEAD /bp/user/email/verify",
         "GET /account/verify",
         "GET /bp/user/email/verify",
         "EMAIL=ada-lovelace-$SUFFIX@example.com",
-        f"PUT {_ME}/email",
+        f"PUT {ME}/email",
     ),
-    (*_WITH_EMAIL, "POST /account/verify"),
-    (*_WITH_EMAIL, "POST /bp/user/email/verify"),
+    (*WITH_EMAIL, "POST /account/verify"),
     (
-        *_WITH_EMAIL,
+        *WITH_EMAIL,
+        "KIND=email",
+        "NAME=default",
+        call(CONFIG_URL, _REDIRECT, flags=f"-X PUT {ADMIN}"),
+        "POST /bp/user/email/verify",
+        call(f"{CONFIG_URL}/rollback", {"revision": 1}, flags=ADMIN),
+    ),
+    (
+        *WITH_EMAIL,
         'sleep 60; call "$URL/healthz"',
-        f"POST {_ME}/email/send_verify_code",
+        f"POST {ME}/email/send_verify_code",
     ),  # A code is sent once a minute.
     (
-        *_VERIFIED,
+        *VERIFIED,
         "POST /bp/user/email/forgot_password",
         "mail random_code",
         "GET /account/reset",
@@ -153,9 +147,9 @@ _EMAILS: Sequence[Story] = (
         "GET /account/not-me",
         "POST /account/not-me",
     ),
-    (*_VERIFIED, "POST /bp/user/email/forgot_password", "mail random_code", "POST /bp/user/email/reset_password"),
+    (*VERIFIED, "POST /bp/user/email/forgot_password", "mail random_code", "POST /bp/user/email/reset_password"),
     (
-        *_VERIFIED,
+        *VERIFIED,
         "WITHDRAW_ID=w-$SUFFIX",
         "POST /bp/server/user/{user_id}/withdraw/",
         "GET /bp/server/user/{user_id}/withdraw/",
@@ -190,59 +184,59 @@ _EMAILS: Sequence[Story] = (
 
 _PAYMENTS: Sequence[Story] = (
     (
-        f"POST {_WALLET}/create",
+        f"POST {WALLET}/create",
         "ORDER_ID=$ID",
-        f"GET {_WALLET}/{{order_id}}/fetch",
-        _APPROVE,
-        f"POST {_WALLET}/capture",
-        f"GET {_WALLET}/sync/{{order_id}}",
+        f"GET {WALLET}/{{order_id}}/fetch",
+        APPROVE,
+        f"POST {WALLET}/capture",
+        f"GET {WALLET}/sync/{{order_id}}",
         "GET /bp/asset",
-        f"GET {_ADMIN_USER}/assets",
-        f"GET {_ADMIN_USER}/assets/entries",
+        f"GET {ADMIN_USER}/assets",
+        f"GET {ADMIN_USER}/assets/entries",
         "GET /admin/api/payments/orders",
         "ORDER=$ORDER_ID",
-        f"GET {_ADMIN_USER}/orders/{{order}}",
-        f"GET {_ADMIN_USER}/orders/{{order}}/refund",
-        f"POST {_ADMIN_USER}/orders/{{order}}/refund",
+        f"GET {ADMIN_USER}/orders/{{order}}",
+        f"GET {ADMIN_USER}/orders/{{order}}/refund",
+        f"POST {ADMIN_USER}/orders/{{order}}/refund",
         "GET /admin/api/payments/refunds",
         "GET /admin/api/payments/sales",
-        f"GET {_ADMIN_USER}",
-        f"GET {_ADMIN_USER}/history",
+        f"GET {ADMIN_USER}",
+        f"GET {ADMIN_USER}/history",
         "GET /admin/api/webhooks",
         "GET /admin/api/webhooks/{webhook_id}",
         "POST /admin/api/webhooks/{webhook_id}/replay",
     ),
     (
-        f"POST {_WALLET}_sub",
+        f"POST {WALLET}_sub",
         "SUB_ID=$ID",
-        f"GET {_WALLET}_sub/{{sub_id}}/fetch",
-        _APPROVE,
-        f"GET {_WALLET}_sub/{{sub_id}}/sync",
+        f"GET {WALLET}_sub/{{sub_id}}/fetch",
+        APPROVE,
+        f"GET {WALLET}_sub/{{sub_id}}/sync",
         "GET /admin/api/payments/subscriptions",
-        f"POST {_WALLET}_sub/{{sub_id}}/upgrade",
+        f"POST {WALLET}_sub/{{sub_id}}/upgrade",
         "SUB_ID=$ID",
-        _APPROVE,
-        f"GET {_WALLET}_sub/{{sub_id}}/sync_upgrade",
+        APPROVE,
+        f"GET {WALLET}_sub/{{sub_id}}/sync_upgrade",
     ),
     (
-        f"POST {_CARD}_setup_intent",
+        f"POST {CARD}_setup_intent",
         "SETUP_INTENT_ID=$ID",
         "POST /bp/asset/debug/cardpay_setup_intent/confirm",
-        f"POST {_CARD}_sub",
+        f"POST {CARD}_sub",
         "SUB_ID=$ID",
-        f"GET {_CARD}_sub/{{sub_id}}",
+        f"GET {CARD}_sub/{{sub_id}}",
         "POST /bp/asset/debug/cardpay_sub/{sub_id}/default_payment_method",
         "KIND=share_groups",
         "NAME=pro",
-        _call(_CONFIG_URL, {"value": {"quota": 3, "platforms": ["cardpay"]}}, flags=f"-X PUT {_ADMIN}"),
+        call(CONFIG_URL, {"value": {"quota": 3, "platforms": ["cardpay"]}}, flags=f"-X PUT {ADMIN}"),
         "POST /bp/asset/share_group/code",
-        _call("$URL/bp/user/login", {"device": {"id": "friend-$SUFFIX"}}),
+        call("$URL/bp/user/login", {"device": {"id": "friend-$SUFFIX"}}),
         "OWNER=$SESSION",
         "SESSION=$SESSION_TOKEN",
         "POST /bp/asset/share_group/join",
         "SESSION=$OWNER",
-        f"DELETE {_CARD}_sub/{{sub_id}}",
-        _call(_CONFIG_URL, flags=f"-X DELETE {_ADMIN}"),
+        f"DELETE {CARD}_sub/{{sub_id}}",
+        call(CONFIG_URL, flags=f"-X DELETE {ADMIN}"),
     ),
     (
         "POST /bp/server/user/{user_id}/asset/cardpay_payment_intent",
@@ -251,20 +245,20 @@ _PAYMENTS: Sequence[Story] = (
         "GET /bp/server/user/{user_id}/asset/cardpay_payment_intent/{payment_intent_id}",
     ),
     (
-        f"POST {_WALLET}/create",
+        f"POST {WALLET}/create",
         "ORDER_ID=$ID",
-        _APPROVE,
-        _call(
+        APPROVE,
+        call(
             "$PARLEY_SANDBOX_URL/paypal/_control/reprice",
             {"client_id": "sandbox-app", "order_id": "$ORDER_ID", "value": "0.99", "currency": "USD"},
         ),
-        f"POST {_WALLET}/capture",
+        f"POST {WALLET}/capture",
         "GET /admin/api/payments/mismatches",
         "POST /admin/api/payments/mismatches/{mismatch_id}/resolve",
     ),
     (
-        f"POST {_ADMIN_USER}/assets",
-        f"PATCH {_ADMIN_USER}/assets",
+        f"POST {ADMIN_USER}/assets",
+        f"PATCH {ADMIN_USER}/assets",
     ),
 )
 
@@ -274,40 +268,40 @@ _OPERATORS: Sequence[Story] = (
     (
         "KIND=limits",
         "NAME=default",
-        f"GET {_CONFIG}",
-        f"POST {_CONFIG}/validate",
-        f"PUT {_CONFIG}",
-        f"GET {_CONFIG}/revisions",
+        f"GET {CONFIG}",
+        f"POST {CONFIG}/validate",
+        f"PUT {CONFIG}",
+        f"GET {CONFIG}/revisions",
         "FROM=1",
         "TO=2",
-        f"GET {_CONFIG}/diff",
-        f"POST {_CONFIG}/rollback",
-        f"GET {_CONFIG}/references",
+        f"GET {CONFIG}/diff",
+        f"POST {CONFIG}/rollback",
+        f"GET {CONFIG}/references",
     ),
-    ("KIND=conversation", "NAME=scripted-text", f"POST {_CONFIG}/try"),
+    ("KIND=conversation", "NAME=scripted-text", f"POST {CONFIG}/try"),
     ("NAME=microblog", "POST /admin/api/sign_in/{app}/{name}/proof_fields"),
     (
         "KIND=events",
         "NAME=warehouse",
         "SINK=warehouse",
-        _call(_CONFIG_URL, _SINK, flags=f"-X PUT {_ADMIN}"),
-        f"POST {_ADMIN_USER}/assets",
+        call(CONFIG_URL, _SINK, flags=f"-X PUT {ADMIN}"),
+        f"POST {ADMIN_USER}/assets",
         "GET /admin/api/events",
         "GET /admin/api/events/sinks",
         "POST /admin/api/events/{app}/{sink}/retry",
-        f"DELETE {_CONFIG}",
+        f"DELETE {CONFIG}",
     ),
     (
         "POST /bp/leaderboard/data",
         "POST /bp/leaderboard",
         "BOARD=weekly",
-        f"GET {_BOARD}",
-        f"GET {_BOARD}/{{period}}",
-        f"GET {_BOARD}/{{period}}/ranks",
-        _call("$URL/dev/clock", {"app": "default", "at": "$(date -ud '8 days' +%FT%TZ)"}),
-        f"POST {_BOARD}/{{period}}/rewards",
+        f"GET {BOARD}",
+        f"GET {BOARD}/{{period}}",
+        f"GET {BOARD}/{{period}}/ranks",
+        call("$URL/dev/clock", {"app": "default", "at": "$(date -ud '8 days' +%FT%TZ)"}),
+        f"POST {BOARD}/{{period}}/rewards",
         "POST /dev/clock",
-        _call("$URL/dev/clock", {"app": "default", "at": None}),
+        call("$URL/dev/clock", {"app": "default", "at": None}),
         "GET /dev/clock",
     ),
     (
@@ -319,7 +313,7 @@ _OPERATORS: Sequence[Story] = (
         "GET /admin/api/operators",
         (
             "POST /admin/api/session",
-            _call("$URL/admin/api/session", {"token": "$TOKEN"}, flags='-H "X-Parley-Csrf: 1"'),
+            call("$URL/admin/api/session", {"token": "$TOKEN"}, flags='-H "X-Parley-Csrf: 1"'),
         ),
         "DELETE /admin/api/operators/{operator}",
         "GET /admin/api/audit",
@@ -334,7 +328,7 @@ _DECODE = (
 _ASSESS = (
     'command curl -s "$AUDIO_URL" | .venv/bin/python -c "$DECODE" | base64 -w 0 | '
     """{ printf '{"strategy":"local","data":{"reference_text":"Good morning."}}'; cat; } | """
-    f'call "$URL/bp/ai/audio/pronunciation" {_SESSION} --data-binary @-'
+    f'call "$URL/bp/ai/audio/pronunciation" {SESSION} --data-binary @-'
 )
 _TASKS: Sequence[Story] = (
     ("POST /bp/ai/imagine", "GET /bp/ai/imagine/{task_id}", "GET /admin/api/image_tasks"),
@@ -345,10 +339,11 @@ _TASKS: Sequence[Story] = (
         "GET /admin/api/predictions",
     ),
     (
-        _call("$URL/bp/ai/audio/tts", {"strategies": ["local"], "text": "Good morning."}, flags=f"-N {_SESSION}"),
+        call("$URL/bp/ai/audio/tts", {"strategies": ["local"], "text": "Good morning."}, flags=f"-N {SESSION}"),
         f"DECODE={_DECODE}",
-        ("GET /files/{key}", 'call "$AUDIO_URL"'),
-        ("HEAD /files/{key}", 'call --head "$AUDIO_URL"'),
+        "KEY=${AUDIO_URL#*/files/}",
+        "GET /files/{key}",
+        "HEAD /files/{key}",
         (
             "POST /bp/ai/audio/pronunciation",
             _ASSESS,
@@ -361,33 +356,3 @@ _PAGES: Sequence[Story] = (
 )
 
 STORIES: Sequence[Story] = (*_CONVERSATIONS, *_ACCOUNTS, *_EMAILS, *_PAYMENTS, *_OPERATORS, *_TASKS, *_PAGES)
-
-WRITTEN: Mapping[str, Any] = {
-    # Usually, the response is empty. It has this body after too many emails to the address.
-    "POST /bp/user/me/email": {"next_mail_s": 58},
-    "PUT /bp/user/me/email": {"next_mail_s": 58},
-    # A job is held when all its attempts have failed, which takes days.
-    "POST /admin/api/jobs/held/{job_id}/retry": {},
-    "DELETE /admin/api/jobs/held/{job_id}": {},
-    # The platform must have lost a withdrawal.
-    "POST /admin/api/withdrawals/{app}/{withdrawal_id}/settle": {
-        "withdrawal_id": "01a229b2fafc781abb93a564ad1cf2cd",
-        "app": "default",
-        "user_id": "01a229b2fad8715f8c055ebcf6aab3b3",
-        "withdraw_id": "w-1",
-        "platform": "paypal",
-        "config": "Default",
-        "amount": 1000,
-        "currency": "USD",
-        "state": "paid",
-        "reason": "",
-        "payout_id": "5KH4TJS9YDVPC",
-        "created_at": "2026-01-31T09:00:00Z",
-        "submitted_at": "2026-01-31T09:00:01Z",
-        "unknown_at": "2026-02-07T09:00:00Z",
-        "settled_at": "2026-02-08T10:30:00Z",
-    },
-    # The link that `make run` prints can be used once.
-    "POST /dev/console/session": {"csrf": "5f1d7a1b8d0c4b7e9a63f2d418c0e95a"},
-}
-"""Responses of the operations that no story can call, and why."""

@@ -68,6 +68,7 @@ def test_each_operation_has_an_example_of_its_response(document: dict[str, Any])
         if "schema" in described:
             check(document, described["schema"], example["body"])
     assert recorded.keys() == used
+    assert recorded["POST /bp/user/email/verify"]["location"].endswith("?verified=true")
 
 
 def test_the_recorded_responses_are_short() -> None:
