@@ -57,8 +57,8 @@ _RESET = Docs(bodies={"A new password": {"random_code": "6xJ0rUQ2...", "password
 _ADDRESS = Docs(bodies={"An address": {"email": _EMAIL, "platform": "android"}})
 _BIND = Docs(
     bodies={
-        "An address": {"email": _EMAIL, "platform": "android"},
         "A proven address": {"email": _EMAIL, "platform": "android", "verify_code": "493027"},
+        "An address": {"email": _EMAIL, "platform": "android"},
     }
 )
 _PLATFORM = Docs(bodies={"A client": {"platform": "ios"}})

@@ -331,10 +331,11 @@ RESUME = Docs(
     answers={204: OtherResponse("The stream has ended, and `Last-Event-ID` is its last event.")},
     stream=Stream(
         events=(
-            *_TURN_EVENTS,
+            *_TURN_EVENTS[:-2],
             AudioChunk,
             VisemeEvent,
             Audio,
+            *_TURN_EVENTS[-2:],
         ),
         ends=(ConversationEnd, SpeechEnd),
         transcripts={"A text-to-speech stream, read from its start": _SPOKEN_TEXT},

@@ -7,6 +7,7 @@ from app.admin.reasons import origin_with_reason
 from app.admin.users.orders import OrderNotFound, OrderPath
 from app.admin.users.users import USER_ERRORS, user_of
 from app.http.rows import idempotency
+from app.http.rows.docs import Docs
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Body, Path, Query
 from app.refunds.errors import NothingToRefund, OtherRefund, PaymentNotFound, RefundRefused
@@ -185,7 +186,9 @@ def _view(refund: OperatorRefund, problem: str) -> RefundView:
 _PATH = "/admin/api/users/{app}/{user_id}/orders/{order}/refund"
 _ERRORS = (*USER_ERRORS, OrderNotFound, PaymentNotFound, NothingToRefund, ConfigInvalid, VendorError)
 
+_REFUND = Docs(headers={idempotency.HEADER: "1 to 255 visible ASCII characters, which name the refund."})
+
 REFUND_ROUTES = [
     Endpoint("GET", _PATH, read_refundable, FOR_EDITORS, errors=_ERRORS),
-    Endpoint("POST", _PATH, refund_order, FOR_EDITORS, errors=(*_ERRORS, OtherRefund, RefundRefused)),
+    Endpoint("POST", _PATH, refund_order, FOR_EDITORS, errors=(*_ERRORS, OtherRefund, RefundRefused), docs=_REFUND),
 ]

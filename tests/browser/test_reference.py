@@ -30,6 +30,14 @@ _BROKEN_CODES = """() => [...document.querySelectorAll("#reference code, #conten
     .filter((name) => innerWidth > 640 || name.length < 40)"""
 """Returns the names in prose, lists and tables that are broken over lines, though a line has room for them."""
 
+_TITLE_CASE = """(all) => all.flatMap((section) => [...section.querySelectorAll("h4, button, label")])
+    .map((label) => label.innerText.trim()).filter((text) => /^[A-Z][a-z]+( [A-Z][a-z]+)+$/.test(text))"""
+_COVERED_CODES = """(card) => [...card.querySelectorAll(".tab")].filter((code) => {
+    const { left, top, width, height } = code.getBoundingClientRect();
+    return !code.contains(document.elementFromPoint(left + width - 2, top + height / 2));
+}).map((code) => code.innerText)"""
+"""Returns the status codes whose end is not seen."""
+
 PLACEHOLDER_COLORS = "(all) => all.map((field) => getComputedStyle(field, '::placeholder').color)"
 
 Open = Callable[..., Awaitable[Page]]
@@ -165,6 +173,22 @@ async def test_no_name_is_broken_and_nothing_is_wider_than_the_page(opened: Open
 
 
 @pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
+async def test_an_operation_lists_its_events_and_errors_below_its_body(
+    opened: Open, screen: dict[str, Any]
+) -> None:
+    page = await opened(f"#{CONVERSATION}", **screen)
+    shown = section(page, CONVERSATION)
+    await expect(shown.locator(".operation-details .stream-lists")).to_be_visible(timeout=_DRAWN_WITHIN_MS)
+    headings = [text.split()[0] for text in await shown.locator("h4").all_inner_texts()]
+    assert headings == ["Headers", "Body", "Events", "Errors", "Responses"]
+    card = shown.locator(".response-card")
+    await card.locator(".tab").first.scroll_into_view_if_needed()
+    assert await card.locator(".tab").count() > 8
+    assert await card.evaluate(_COVERED_CODES) == []
+    assert await shown.evaluate_all(_TITLE_CASE) == []
+
+
+@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
 async def test_axe_finds_nothing_serious(opened: Open, screen: dict[str, Any]) -> None:
     page = await opened(f"#{USER}", **screen)
     await expect(section(page, USER)).to_be_visible(timeout=_DRAWN_WITHIN_MS)
@@ -199,9 +223,9 @@ async def test_requests_are_sent_with_a_session_after_one_click(
     assert box["x"] + box["width"] <= screen["viewport"]["width"]
     await keep_picture(page, f"docs-session-{screen['viewport']['width']}")
     if screen is PHONE:  # The viewer's form for requests has no layout for phones.
-        await expect(page.get_by_role("button", name="Test Request")).to_have_count(0)
+        await expect(page.get_by_role("button", name="Test request")).to_have_count(0)
         return
-    await section(page, USER).get_by_role("button", name="Test Request").click()
+    await section(page, USER).get_by_role("button", name="Test request").click()
     async with page.expect_response(f"{server.url}/bp/user/me") as sent:
         await page.get_by_role("button", name="Send").first.click()
     response = await sent.value
@@ -211,7 +235,7 @@ async def test_requests_are_sent_with_a_session_after_one_click(
 
 async def test_a_request_without_a_session_shows_no_token(opened: Open) -> None:
     page = await opened(f"#{USER}")
-    await section(page, USER).get_by_role("button", name="Test Request").click()
+    await section(page, USER).get_by_role("button", name="Test request").click()
     await expect(page.get_by_role("button", name="Send").first).to_be_visible()
     fields = page.locator("[placeholder^=QUxM]")
     await expect(fields.first).to_be_visible()

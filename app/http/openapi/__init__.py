@@ -5,4 +5,5 @@
 Examples are data. `client_calls.json` has the calls of the clients: a compiler checks all, and those most used are
 run. `bodies.json` has the bodies of rows without their own, and `responses.json` what a development server has
 answered to the examples for curl: `python -m deploy.reference.responses` records it again, at one of `make run`.
+S2S forms and deprecated paths show the response of the operation that they repeat.
 """

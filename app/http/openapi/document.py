@@ -94,8 +94,9 @@ def _operation(row: Endpoint, path: str, schemas: Schemas, url: str) -> dict[str
         operation["requestBody"] = body
     if stream is not None:
         events = operation["x-events"] = event_list(stream, schemas)
-        operation["description"] = f"{description}\n\n{events_described(events, schemas)}\n\n{event_errors(stream)}"
-    with_response(operation, f"{row.method} {template_of(path)}")
+        lists = (description, events_described(events, schemas), f"#### Errors\n\n{event_errors(stream)}")
+        operation["description"] = "\n\n".join(lists)
+    with_response(operation, row)
     operation["x-codeSamples"] = code_samples(row, path, operation, url=url)
     return {**operation, **_reference_to_another(row, path)}
 

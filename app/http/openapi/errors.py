@@ -47,9 +47,9 @@ def error_responses(row: Endpoint, schemas: Schemas, path: str) -> dict[str, Any
 
 
 def described(errors: Iterable[ErrorType], *, written: Callable[[str], str] = str) -> str:
-    """Return a Markdown list of error types, as they are `written`, and their meanings."""
-    lines = (f"- `{written(error.error_type)}`: {_meaning(error)}" for error in errors)
-    return "\n".join(dict.fromkeys(lines))
+    """Return a Markdown list of error types by name, as they are `written`, and their meanings."""
+    lines = {f"- `{written(error.error_type)}`: {_meaning(error)}" for error in errors}
+    return "\n".join(sorted(lines))
 
 
 def narrowed(reply: Schema, types: Iterable[str]) -> Schema:

@@ -137,7 +137,7 @@ def events_described(events: Sequence[dict[str, Any]], schemas: Schemas) -> str:
         f"Its content: {_short(event['data']['properties']['content'], schemas)}."
         for event in events
     )
-    return "\n".join(["The events:\n", *lines])
+    return "\n".join(["#### Events\n", *lines])
 
 
 def _meaning(event: type[Event]) -> str:

@@ -51,6 +51,14 @@ ignored. A trailing slash in a path is optional.
 says which. Times that are not set are the zero time, `0001-01-01T00:00:00Z`, in fields of RFC 3339. The guide
 *Conventions* (`docs/guides/conventions.md`) explains these, numbers and errors.
 
+## Examples
+
+The examples for curl are commands of a shell, with the address of this server and variables: `$SESSION` is a
+session token, `$SERVER` a server token, and `$ADMIN` the token of an operator. Other variables have the names of
+parameters: `$USER_ID` is the `user_id` of the path. `make run` prints the first two, and writes the token of an
+operator to `.parley/admin-token`. The responses are those of a development server. Their lists have at most two
+items.
+
 ## Streams
 
 An event is three lines followed by an empty line:

@@ -5,6 +5,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from app.http.paths import template_of
+from app.http.rows.endpoint import Endpoint
 from streams.wire.codec import loads
 
 RECORDED = Path(__file__).parent / "responses.json"
@@ -17,8 +19,20 @@ def _recorded() -> Mapping[str, Any]:
     return recorded
 
 
-def with_response(operation: dict[str, Any], name: str) -> None:
-    """Add the recorded response to the operation `name`, such as `GET /bp/user/me`."""
-    if name in _recorded():
-        content = operation["responses"]["200"]["content"]["application/json"]
-        content["example"] = _recorded()[name]
+def response_name(row: Endpoint) -> str:
+    """Return the name of the operation whose response a row has: its S2S form and deprecated paths repeat it."""
+    return f"{row.method} {template_of(row.original.path)}"
+
+
+def with_response(operation: dict[str, Any], row: Endpoint) -> None:
+    """Add the recorded response of a row to one of its operations."""
+    if (found := _recorded().get(response_name(row))) is None:
+        return
+    response = operation["responses"][str(found["status"])]
+    if "location" in found:
+        location = {"schema": {"type": "string"}, "example": found["location"]}
+        response["headers"] = {**response["headers"], "Location": location}
+    if "body" in found:
+        content = response.setdefault("content", {})
+        name = "*/*" if "*/*" in content else found["media_type"]
+        content[name] = {**content.get(name, {}), "example": found["body"]}

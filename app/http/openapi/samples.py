@@ -6,11 +6,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from app.http.callers.caller import Access
 from app.http.openapi.bodies import bodies_of
 from app.http.openapi.clients import SAMPLES, Call
 from app.http.paths import is_server_path, template_of
+from app.http.rows import idempotency
 from app.http.rows.endpoint import Endpoint
-from app.http.rows.inputs import Source
 from streams.wire.codec import dumps, loads
 
 _CALLS = Path(__file__).parent / "client_calls.json"
@@ -21,6 +22,8 @@ _CREDENTIALS = {
     "admin": "Authorization: Bearer $ADMIN",
 }
 """Headers by security scheme. The welcome of `make run` sets these variables of the shell."""
+_OF_LINKS = frozenset({"verify_code", "random_code", "token", "mid", "e", "u"})
+"""Query parameters that links of emails have."""
 
 
 def code_samples(row: Endpoint, path: str, operation: Mapping[str, Any], *, url: str) -> list[dict[str, str]]:
@@ -62,7 +65,7 @@ _ONLY_CLIENTS = {
 
 
 def _curl(row: Endpoint, path: str, operation: Mapping[str, Any], url: str) -> str:
-    flags = [f'-H "{header}"' for header in _headers(row, operation["security"])]
+    flags = [f'-H "{header}"' for header in _headers(row, operation)]
     if operation.get("x-events"):
         flags.insert(0, "-N")
     if row.method == "HEAD":
@@ -71,7 +74,7 @@ def _curl(row: Endpoint, path: str, operation: Mapping[str, Any], url: str) -> s
         flags.insert(0, f"-X {row.method}")
     if row.method != "HEAD" and body is not None:
         flags.append(f"-d {shlex.quote(body)}")
-    query = "&".join(f"{name}=${name.upper()}" for name in _needed(operation["parameters"]))
+    query = "&".join(f"{name}=${name.upper()}" for name in _needed(row, operation["parameters"]))
     target = template_of(path).replace("{", "$").replace("}", "")
     words = target.split("/")
     target = "/".join(f"${word[1:].upper()}" if word.startswith("$") else word for word in words)
@@ -79,17 +82,21 @@ def _curl(row: Endpoint, path: str, operation: Mapping[str, Any], url: str) -> s
     return " \\\n  ".join([f"curl {address}", *flags])
 
 
-def _headers(row: Endpoint, security: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for scheme in security[0] if security else ():
+def _headers(row: Endpoint, operation: Mapping[str, Any]) -> Iterator[str]:
+    for scheme in next(iter(operation["security"]), ()):
         if scheme in _CREDENTIALS:
             yield _CREDENTIALS[scheme]
     if row.area.role is not None and row.method != "GET":
         yield "X-Parley-Reason: an example"
+        if any(parameter.get("name") == idempotency.HEADER for parameter in operation["parameters"]):
+            yield f"{idempotency.HEADER}: $(uuidgen)"
 
 
-def _needed(parameters: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _needed(row: Endpoint, parameters: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the query parameters of an example: the required ones, and those that links of emails have."""
     for parameter in parameters:
-        if parameter.get("in") == "query" and parameter.get("required"):
+        of_link = row.area.access is Access.PUBLIC and parameter.get("name") in _OF_LINKS
+        if parameter.get("in") == "query" and (parameter.get("required") or of_link):
             yield parameter["name"]
 
 
@@ -99,5 +106,5 @@ def _body(row: Endpoint) -> str | None:
         return None
     if bodies := bodies_of(row):
         example = next(iter(bodies.values()))
-        return example if row.inputs.body.source is Source.CHUNKED else dumps(example).decode()
+        return example if isinstance(example, str) else dumps(example).decode()
     return "{}"

@@ -4,7 +4,9 @@ import { followLinks, reportWhere } from "./links.js";
 import { readDocument } from "./outline.js";
 import { showContents } from "./contents.js";
 import { showSearch } from "./search.js";
+import { LABELS } from "./labels.js";
 import { makeReachable } from "./reachable.js";
+import { moveStreamLists } from "./streams.js";
 
 const outline = await readDocument("/openapi.json");
 const contents = showContents(outline);
@@ -32,6 +34,7 @@ const viewer = Scalar.createApiReference("#reference", {
   hideModels: true,
   // Its parts lie over each other on a phone.
   hideTestRequestButton: matchMedia("(max-width: 40rem)").matches,
+  localization: { locale: "en", translations: LABELS },
   orderSchemaPropertiesBy: "preserve",
   documentDownloadType: "direct",
   // The anchors of the contents are those of the viewer.
@@ -43,5 +46,7 @@ const viewer = Scalar.createApiReference("#reference", {
 });
 reportWhere(outline, contents.show);
 addEventListener("hashchange", () => reportWhere(outline, contents.show));
-makeReachable(document.querySelector("#reference"));
+const reference = document.querySelector("#reference");
+makeReachable(reference);
+moveStreamLists(reference);
 document.dispatchEvent(new CustomEvent("viewer", { detail: viewer }));

@@ -49,6 +49,27 @@ def test_each_time_that_may_be_unset_says_so() -> None:
     assert "docs/guides/conventions.md" in DOCUMENT["info"]["description"]
 
 
+def test_each_variable_of_the_examples_for_curl_is_explained() -> None:
+    operations = [operation for methods in DOCUMENT["paths"].values() for operation in methods.values()]
+    for operation in operations:
+        curl = operation["x-codeSamples"][0]["source"]
+        assert curl.startswith('curl "http://parley.example/')
+        parameters = {parameter["name"].upper() for parameter in operation["parameters"] if "name" in parameter}
+        for variable in set(re.findall(r"\$([A-Z_]+)", curl)) - parameters:
+            assert f"`${variable}` " in DOCUMENT["info"]["description"], curl
+
+
+def test_the_errors_of_a_response_are_listed_by_name() -> None:
+    operation = DOCUMENT["paths"]["/bp/ai/conversation"]["post"]
+    for text in (
+        operation["description"].partition("#### Errors")[2],
+        operation["responses"]["400"]["description"],
+    ):
+        listed = re.findall(r"^- `([^`]+)`", text, re.MULTILINE)
+        assert len(listed) > 2
+        assert listed == sorted(listed)
+
+
 def test_the_guide_names_headers_of_the_server() -> None:
     served = "".join(path.read_text() for path in FILES)
     listed = re.findall(r"`([A-Z][A-Za-z]*(?:-[A-Za-z]+)+|RateLimit)`", GUIDE)

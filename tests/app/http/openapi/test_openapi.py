@@ -254,11 +254,12 @@ def test_every_event_of_the_server_is_documented(document) -> None:
 
 
 def test_example_bodies_are_valid_requests() -> None:
-    examples = [(row, value) for row in ROUTES for value in bodies_of(row).values()]
+    examples = [(row.inputs.body, value) for row in ROUTES for value in bodies_of(row).values()]
     assert examples
-    for row, value in examples:
-        body = row.inputs.body
+    for body, value in examples:
         assert body is not None
+        if body.source is Source.RAW_BODY:
+            continue
         if body.source is not Source.CHUNKED:
             body.model.of(value)
             continue
