@@ -75,6 +75,19 @@ TOUCHED = """async () => {
     await voice.hold();
     await voice.release();
 }"""
+PRESSED_TWICE = """async () => {
+    const button = new parley.HoldToTalk(new parley.Microphone());
+    const first = button.press().catch((error) => error.kind);
+    await button.release();
+    const recording = await button.press();
+    const held = button.held;
+    await button.release();
+    const read = await (async () => { for await (const _ of recording); })().catch((error) => error.kind);
+    return [await first, held, button.held, read];
+}"""
+BLOCKED = """() => {
+    HTMLMediaElement.prototype.play = async () => { throw new DOMException("no gesture", "NotAllowedError"); };
+}"""
 LEVELS = """async () => {
     const levels = [];
     while (voice.player.playing) {
@@ -125,6 +138,23 @@ async def test_a_touch_is_no_question(talk: TalkPage, fixed_strategy) -> None:
         "errors": ["short"],
         "turns": 0,
     }
+
+
+async def test_only_the_last_press_of_a_button_records(talk: TalkPage) -> None:
+    page = await open_client(talk, strategies=["one"])
+    assert await page.evaluate(PRESSED_TWICE) == ["early", True, False, "short"]
+
+
+async def test_an_answer_that_the_browser_did_not_play_is_kept(talk: TalkPage, fixed_strategy, put) -> None:
+    """The user may have read it."""
+    await put("speech", "voice", {"account": "local-audio", "model": "espeak", "audio_format": "mp3"})
+    page = await open_client(talk, strategies=[await fixed_strategy(STORY, speech="voice")])
+    await page.evaluate(BLOCKED)
+    await page.evaluate("() => { voice.say('Tell me a story'); }")
+    await until(page, "voice.player.state === 'blocked' && shown.ends.length > 0")
+    async with page.expect_request(lambda request: request.method == "DELETE") as canceled:
+        await page.evaluate("() => voice.interrupt()")
+    assert "heard_ms" not in URL((await canceled.value).url).query
 
 
 async def test_an_utterance_leaves_the_answer_to_the_app(talk: TalkPage) -> None:
