@@ -31,6 +31,9 @@ pytestmark = pytest.mark.timeout(400)
 """The engines of this machine load models, `make run` starts all processes, and the machine may be very busy."""
 
 GUIDE = (ROOT / "docs" / "guides" / "first-app.md").read_text()
+NODE = shutil.which("node") or "node"
+RECORDINGS = ("question.mp3", "answer.mp3")
+MADE = (*RECORDINGS, "session.json")
 STEPS = ["app", "session", "question", "turn", "resume"]
 QUESTION = r"Good morning[.,] [Ww]hat is the capital of Japan\?"
 """What a recognizer hears: it cannot hear whether a sentence has ended."""
@@ -68,17 +71,29 @@ def install_block(client: str, page: str = GUIDE) -> str:
     return block
 
 
-async def install(client: str, folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Run the block that installs a client into an empty folder."""
-    clone, cache = clone_clients(tmp_path_factory.mktemp("clone")), tmp_path_factory.mktemp("cache")
+async def project(client: str, language: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder in which a block has installed a client, with the files that the other blocks name."""
+    folder, cache = tmp_path_factory.mktemp(language), tmp_path_factory.mktemp("cache")
+    clone = clone_clients(tmp_path_factory.mktemp("clone"))
     await printed("bash", "-euc", install_block(client), folder=folder, CLONE=str(clone), **without_network(cache))
-
-
-def files(language: str, folder: Path) -> None:
-    """Write the blocks to the files that their first lines name."""
     for code in blocks(language):
         _, name = code.partition("\n")[0].split()
         (folder / name).write_text(code)
+    return folder
+
+
+@pytest.fixture(scope="module")
+async def python_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return await project("clients/python", "python", tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+async def typescript_project(built: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = await project("clients/typescript", "ts", tmp_path_factory)
+    (folder / "node.d.ts").write_text(TYPES_OF_NODE)
+    (folder / "tsconfig.json").write_bytes(dumps({"compilerOptions": COMPILER_OPTIONS}))
+    await printed(NODE, str(TYPESCRIPT / "node_modules/.bin/tsc"), folder=folder)
+    return folder
 
 
 async def printed(*commands: str, folder: Path, **env: str) -> str:
@@ -158,27 +173,15 @@ async def test_the_blocks_of_curl_run_unchanged(testbed: dict[str, str], tmp_pat
     made_audio(tmp_path)
 
 
-async def test_the_blocks_of_python_run_unchanged(
-    testbed: dict[str, str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    await install("clients/python", tmp_path, tmp_path_factory)
-    files("python", tmp_path)
+async def test_the_blocks_of_python_run_unchanged(testbed: dict[str, str], python_project: Path) -> None:
     variables = {**reader(testbed), "PYTHONPATH": sysconfig.get_path("purelib")}
-    runs = [(str(tmp_path / ".venv/bin/python"), "-W", "error", f"{step}.py") for step in STEPS[1:]]
-    check(await in_order(runs, tmp_path, variables), tmp_path, same="True")
+    runs = [(str(python_project / ".venv/bin/python"), "-W", "error", f"{step}.py") for step in STEPS[1:]]
+    check(await in_order(runs, python_project, variables), python_project, same="True")
 
 
-async def test_the_blocks_of_typescript_run_unchanged(
-    testbed: dict[str, str], built: None, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    await install("clients/typescript", tmp_path, tmp_path_factory)
-    files("ts", tmp_path)
-    (tmp_path / "node.d.ts").write_text(TYPES_OF_NODE)
-    (tmp_path / "tsconfig.json").write_bytes(dumps({"compilerOptions": COMPILER_OPTIONS}))
-    node = shutil.which("node") or "node"
-    await printed(node, str(TYPESCRIPT / "node_modules/.bin/tsc"), folder=tmp_path)
-    runs = [(node, f"{step}.js") for step in STEPS[1:]]
-    check(await in_order(runs, tmp_path, reader(testbed)), tmp_path, same="true")
+async def test_the_blocks_of_typescript_run_unchanged(testbed: dict[str, str], typescript_project: Path) -> None:
+    runs = [(NODE, f"{step}.js") for step in STEPS[1:]]
+    check(await in_order(runs, typescript_project, reader(testbed)), typescript_project, same="true")
 
 
 def reader(variables: dict[str, str]) -> dict[str, str]:
@@ -187,6 +190,9 @@ def reader(variables: dict[str, str]) -> dict[str, str]:
 
 
 async def in_order(runs: list[tuple[str, ...]], folder: Path, env: dict[str, str]) -> list[str]:
+    """Run the files in a folder that has nothing of runs before."""
+    for name in MADE:
+        (folder / name).unlink(missing_ok=True)
     return [await printed(*run, folder=folder, **env) for run in runs]
 
 
@@ -200,7 +206,7 @@ def check(outputs: list[str], folder: Path, *, same: str) -> None:
 
 
 def made_audio(folder: Path) -> None:
-    for name in ("question.mp3", "answer.mp3"):
+    for name in RECORDINGS:
         audio = (folder / name).read_bytes()
         assert audio[:3] == b"ID3" or audio[0] == 0xFF, name
         assert len(audio) > 1000
