@@ -47,7 +47,8 @@ async def is_verified(box: Mailbox, session: dict[str, str]) -> bool:
 async def test_the_page_of_a_browser_may_send_its_form_to_the_origins_of_its_answers(
     box: Mailbox, redirect: str | None, origins: str
 ):
-    await box.configure(activation=True, **({} if redirect is None else {"verify_redirect_url": redirect}))
+    redirects = {} if redirect is None else {"verify_redirect_url": redirect}
+    await box.configure(activation=True, color="#c2410c", **redirects)
     link, session = await sign_up(box)
     async with box.server.http.get(link, headers={**BROWSER, "Accept-Language": "fr"}) as response:
         text, policy = await response.text(), response.headers["Content-Security-Policy"]
@@ -56,6 +57,7 @@ async def test_the_page_of_a_browser_may_send_its_form_to_the_origins_of_its_ans
         assert response.headers["Referrer-Policy"] == "no-referrer"
     assert re.search(r"form-action ([^;]*);", policy)[1] == origins
     assert '<html lang="fr">' in text
+    assert "--accent: #c2410c; --on-accent: #fff; --link: #c2410c;" in text
     assert '<form method="post"><button>Confirmer mon adresse</button></form>' in text
     assert "<script" not in text
     assert await is_verified(box, session) is False
