@@ -47,7 +47,8 @@ class Settings:
     """URL of a [replica](../operating/postgresql.md#a-replica-for-reading) of the database (hot standby), to which
     lists and figures for operators go. Default: `DATABASE_URL`."""
     env: Annotated[Literal["development", "production"], "PARLEY_ENV"] = "production"
-    """`production` or `development`, which also serves the endpoints under `/dev`."""
+    """`production` or `development`, which also serves the endpoints under `/dev`: at `localhost`, at IP addresses,
+    and at the host of `PARLEY_PUBLIC_URL`."""
     host: Annotated[str, "HOST"] = "127.0.0.1"
     """Address to listen on."""
     port: Annotated[int, "PORT"] = 8080

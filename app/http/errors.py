@@ -52,6 +52,12 @@ class HeadTimeout(InvalidParameter):
     status = 408
 
 
+class HostUnknown(InvalidParameter):
+    """`Host` names another server, from whose pages those of a development server are protected."""
+
+    status = 421
+
+
 class TransferCodingUnsupported(InvalidParameter):
     """The server does not support the `Transfer-Encoding`."""
 

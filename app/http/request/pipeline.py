@@ -18,6 +18,7 @@ from app.http.errors import (
     TransferCodingUnsupported,
     error_response,
 )
+from app.http.request.development import check_host, is_development_path
 from app.http.request.held_bodies import release_body
 from app.http.request.large_responses import is_large, release, send_large
 from app.http.rows.endpoint import REQUEST_CONTEXT, RequestContext
@@ -238,6 +239,9 @@ def _check_head(request: web.Request) -> None:
     lines = request.raw_headers
     if sum(map(len, chain.from_iterable(lines))) + len(": \r\n") * len(lines) > HEADER_BLOCK_BYTES:
         raise InvalidParameter(HEADER_BLOCK_FAULT)
+    settings = request.app[SERVICES].settings
+    if settings.development and is_development_path(request):
+        check_host(request, settings)
 
 
 async def on_prepare(request: web.Request, response: web.StreamResponse) -> None:
@@ -278,10 +282,12 @@ def preflight(request: web.Request) -> web.Response:
 
 
 def _allowed(request: web.Request, origin: str) -> bool:
-    """Return whether the app's config allows `origin`.
+    """Return whether the app's config allows `origin`, which may not read what is under `/dev`.
 
     A preflight does not name an app, so an origin that any app allows passes. The actual request is checked again.
     """
+    if is_development_path(request):
+        return False
     configs = request.app[SERVICES].configs
     app_id: Any = request[REQUEST_CONTEXT].app_id or request.headers.get("X-Service-App-Id")
     apps = configs.apps() if app_id is None and request.method == "OPTIONS" else [app_id or "default"]

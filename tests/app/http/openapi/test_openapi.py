@@ -13,6 +13,7 @@ import pytest
 from app.accounts.errors import OperationNotAllowed
 from app.http.errors import (
     HeadTimeout,
+    HostUnknown,
     HttpVersionUnsupported,
     MethodNotAllowed,
     TransferCodingUnsupported,
@@ -37,7 +38,7 @@ pytestmark = pytest.mark.xdist_group("openapi")  # One worker creates the docume
 PUBLIC_URL = "https://parley.example"
 STREAMS = [row for row in ROUTES if row.docs.stream]
 BASES = {CodeRefused, Conflict, InvalidOperation, ItemNotFound, NotFound, OperationNotAllowed}
-BEFORE_A_ROW = {HeadTimeout, HttpVersionUnsupported, MethodNotAllowed, TransferCodingUnsupported}
+BEFORE_A_ROW = {HeadTimeout, HostUnknown, HttpVersionUnsupported, MethodNotAllowed, TransferCodingUnsupported}
 OF_JOBS = {ContentRefused, RecipientDeferred, RecipientRefused}
 
 
