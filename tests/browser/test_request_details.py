@@ -38,6 +38,14 @@ SPANS = """async (given) => {
     return [spans.map(({ title, from, to }) => [title, from, to]), axisOf(spans)];
 }"""
 """Returns the spans of a spoken turn whose event `end` is given, and the axis."""
+SPOKEN = """async () => {
+    const { spansOf, waitsOf } = await import("/static/inside/spans.js");
+    const record = window.parley.details;
+    const spans = spansOf(record).map(({ from, to }) => [from, to]);
+    const [sent, recognized] = ["start", "user_input"].map((name) => record.first(name).at_ms);
+    return [sent, recognized, ...spans.slice(0, 2), waitsOf(record).map(({ ms }) => ms ?? null)];
+}"""
+"""Returns when a spoken turn was sent and recognized, its first two spans, and its waits."""
 
 
 RUNNING_VOICE = """async () => {
@@ -220,6 +228,27 @@ async def test_speech_that_no_strategy_recognized_is_followed_by_the_failed_atte
     await talk.answered("failed")
     await expect(spans(talk)).to_have_text([re.compile("^Upload"), re.compile("^Recognition.*deaf failed")])
     await expect(talk.details).to_contain_text("The vendor does not know this model or address.")
+
+
+async def test_the_time_of_the_recognition_does_not_count_as_upload_while_it_runs_and_if_the_turn_fails(
+    talk: TalkPage, put, account: str, duration_recognition: str, controlled_vendor
+) -> None:
+    chat = {"account": account, "model": "refuse:503"}
+    await put("conversation", "dumb", {"chat": chat, "recognition": duration_recognition})
+    await talk.open("dumb")
+    controlled_vendor.hears.clear()
+    await talk.say_aloud()
+    await expect(spans(talk)).to_have_text([re.compile("^Upload"), re.compile("^Recognition.*waiting")])
+    controlled_vendor.hears.set()
+    await talk.answered("failed")
+    await expect(spans(talk)).to_have_text(
+        [re.compile(f"^{title}") for title in ("Upload", "Recognition", "Model")]
+    )
+    sent, recognized, upload, recognition, [word, sound, _] = await talk.page.evaluate(SPOKEN)
+    assert sent < recognized
+    assert upload == [0, sent]
+    assert recognition == [sent, recognized]
+    assert (word, sound) == (None, None)
 
 
 async def test_failed_attempts_follow_each_other_unless_they_overlapped(talk: TalkPage) -> None:

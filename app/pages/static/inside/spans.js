@@ -1,7 +1,8 @@
 // What happened when in a request: the spans of the waterfall, and the times that matter most.
 //
 // The server tells the time of each stage when it has ended. Until then, and if it fails, the arrival of the events tells
-// when the stages were reached. How long a failed attempt took is known, but not when it began: attempts of a stage follow
+// when the stages were reached. Browsers read no response before they have sent the request, so `start` arrives when the
+// input has been sent. How long a failed attempt took is known, but not when it began: attempts of a stage follow
 // each other, so they are placed from its beginning on.
 
 const CHUNK = "assistant_output_chunk";
@@ -16,7 +17,7 @@ export function marksOf(record) {
   const at = (name) => record.first(name)?.at_ms;
   const seen = {
     admission: at("start"),
-    input: record.isSpoken ? at("end_of_speech") : at("start"),
+    input: at("end_of_speech") ?? at("start"),
     stt: record.isSpoken ? at("user_input") : undefined,
     first_token: at(CHUNK),
     first_text: at(CHUNK),
@@ -64,12 +65,14 @@ export function axisOf(spans) {
 
 function inputSpans(record, marks) {
   if (!record.isSpoken) return marks.admission === undefined ? [] : [{ kind: "request", title: "Request", from: 0, to: marks.admission }];
-  const failed_ms = sumOf(failuresIn(record, "stt"));
-  const input = marks.input ?? Math.max(0, (marks.stt ?? record.elapsed_ms) - failed_ms);
-  const note = marks.stt === undefined && record.running ? "until it is recognized" : "";
-  const spans = [{ kind: "recording", title: "Upload", from: 0, to: input, note }];
-  spans.push(...failures(record, "stt", input, marks.stt));
-  if (marks.stt !== undefined) spans.push({ kind: "stt", title: STAGES.stt, from: endOf(spans), to: marks.stt });
+  const until = marks.stt ?? record.elapsed_ms;
+  const earliest = Math.max(0, until - sumOf(failuresIn(record, "stt")));
+  const input = marks.input ?? earliest;
+  const began = marks.stt === undefined ? Math.min(input, earliest) : input; // They may have begun during the upload.
+  const spans = [{ kind: "recording", title: "Upload", from: 0, to: input }, ...failures(record, "stt", began, marks.stt)];
+  const stage = { title: STAGES.stt, from: endOf(spans) };
+  if (marks.stt !== undefined) spans.push({ ...stage, kind: "stt", to: marks.stt });
+  else if (marks.input !== undefined && record.running) spans.push({ ...stage, kind: "waiting", to: until, note: "waiting" });
   return spans;
 }
 
