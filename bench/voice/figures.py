@@ -37,7 +37,8 @@ HEADINGS = (
     "begun before the speech",
     "not heard within 1 s",
     "ms until speech is heard, p50 / max",
-    "cut off in mid-sentence",
+    f"cut off at a pause of less than {PAUSE_MS} ms",
+    f"cut off at a pause of {PAUSE_MS} ms or more",
     "end not found",
     "ms from the last word to the end, p50 / p95 / max",
 )
@@ -56,8 +57,10 @@ def _cells(heard: Heard, recordings: Sequence[Recording]) -> list[str]:
     early = sum(begin is not None and begin <= BEGIN_MS for begin in begins)
     late = sum(begin is None or begin > BEGIN_MS + MISSED_MS for begin in begins)
     in_time = [begin - BEGIN_MS for begin in begins if begin and 0 < begin - BEGIN_MS <= MISSED_MS]
-    judged = [(recording, changes) for recording, changes in spoken if recording.pause_ms < PAUSE_MS]
-    cut_off, endless, delays = ends(judged)
+    short = [(recording, changes) for recording, changes in spoken if recording.pause_ms < PAUSE_MS]
+    long = [(recording, changes) for recording, changes in spoken if recording.pause_ms >= PAUSE_MS]
+    cut_off, endless, delays = ends(short)
+    cut_off_in_long, _, _ = ends(long)
     return [
         f"{heard.name} {heard.version}".rstrip(),
         f"{heard.download_bytes / 1024:,.0f} KiB",
@@ -66,17 +69,15 @@ def _cells(heard: Heard, recordings: Sequence[Recording]) -> list[str]:
         f"{early} of {len(spoken)}",
         f"{late} of {len(spoken)}",
         _ranked(in_time, 50, 100),
-        f"{cut_off} of {len(judged)}",
-        f"{endless} of {len(judged)}",
+        f"{cut_off} of {len(short)}",
+        f"{cut_off_in_long} of {len(long)}",
+        f"{endless} of {len(short)}",
         _ranked(delays, 50, 95, 100),
     ]
 
 
 def ends(spoken: Sequence[tuple[Recording, Sequence[Change]]]) -> tuple[int, int, list[float]]:
-    """Count the sentences that are cut off and those whose end is not found. Return the delays of the others.
-
-    Their pauses are shorter than `PAUSE_MS`: a longer one ends an utterance by definition.
-    """
+    """Count the sentences that are cut off and those whose end is not found. Return the delays of the others."""
     cut_off, endless, delays = 0, 0, []
     for recording, changes in spoken:
         found = [ms for change, ms in changes if change == "ended"]

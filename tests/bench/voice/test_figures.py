@@ -22,7 +22,7 @@ def test_ends_are_judged_by_the_last_word() -> None:
     assert ends(heard) == (1, 2, [850])
 
 
-def test_a_row_judges_the_ends_of_sentences_whose_pauses_are_shorter_than_that_of_the_client() -> None:
+def test_a_row_tells_sentences_with_a_longer_pause_than_that_of_the_client_from_the_others() -> None:
     spoken, paused = Recording("speech", b"", 0, END_MS), Recording("a pause", b"", 900, END_MS)
     others = [Recording("noise", b""), Recording("music", b"")]
     changes = [
@@ -45,7 +45,8 @@ def test_a_row_judges_the_ends_of_sentences_whose_pauses_are_shorter_than_that_o
         "begun before the speech": "1 of 5",
         "not heard within 1 s": "2 of 5",
         "ms until speech is heard, p50 / max": "200 / 200",
-        "cut off in mid-sentence": "0 of 3",
+        "cut off at a pause of less than 810 ms": "0 of 3",
+        "cut off at a pause of 810 ms or more": "1 of 2",
         "end not found": "1 of 3",
         "ms from the last word to the end, p50 / p95 / max": "850 / 850 / 860",
     }
