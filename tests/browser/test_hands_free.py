@@ -17,6 +17,11 @@ from tests.running.servers import Server
 
 STORY = "\n\n".join(["The boats went out with the tide. Then a bell rang."] * 8)
 PAUSE_S = 3
+COUNT_REQUESTS_FOR_THE_MICROPHONE = """
+window.requests = 0;
+const ask = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
+navigator.mediaDevices.getUserMedia = (wanted) => { window.requests += 1; return ask(wanted); };
+"""
 DURATION = re.compile(r"\d\.\d seconds")
 
 
@@ -79,6 +84,18 @@ async def test_the_address_can_ask_for_the_mode(talk: TalkPage) -> None:
     await talk.page.goto(f"{talk.server.url}/?hands-free")
     await talk.ready()
     await expect(talk.button("Hands-free")).to_have_attribute("aria-pressed", "true")
+
+
+async def test_a_link_does_not_ask_for_the_microphone(visit) -> None:
+    talk = await visit(permissions=[])
+    await talk.page.add_init_script(COUNT_REQUESTS_FOR_THE_MICROPHONE)
+    await talk.open("scripted-text")
+    await talk.page.goto(f"{talk.server.url}/?hands-free")
+    await talk.ready()
+    await talk.say("Hello")
+    await talk.answered()
+    await expect(talk.button("Hands-free")).to_have_attribute("aria-pressed", "false")
+    assert await talk.page.evaluate("() => window.requests") == 0
 
 
 async def test_the_mode_ends_if_the_microphone_is_not_allowed(visit) -> None:
