@@ -139,10 +139,10 @@ _DEFAULTS = {
     "TELEGRAM_URL": "https://api.telegram.org",
     "EDIT_SECONDS": "1",
     "MEMORY": "bot.sqlite3",
-    "PORT": "8090",
+    "BOT_PORT": "8090",
 }
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
     environment = {**_DEFAULTS, **os.environ}
-    web.run_app(application(environment), host="127.0.0.1", port=int(environment["PORT"]))
+    web.run_app(application(environment), host="127.0.0.1", port=int(environment["BOT_PORT"]))
