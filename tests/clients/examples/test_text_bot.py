@@ -54,6 +54,11 @@ async def test_a_bot_answers_each_update_once_in_a_message_that_grows(
 ) -> None:
     install, start, set_webhook = project.commands
     await project.run(install)
+    for missing in ("SERVER_KEY", "TELEGRAM_TOKEN", "TELEGRAM_SECRET"):
+        careless = replace(project, env=project.env | {missing: ""})
+        async with careless.running(start) as refused:
+            await refused.says(f"These environment variables are not set: {missing}\n")
+            assert (await refused.process.wait(), refused.output.count(b"\n")) == (1, 1)
     await strategy("scripted", "slow:Once upon a time")
     async with project.running(start) as bot:
         await bot.says("Running on")
