@@ -67,9 +67,15 @@ async def test_a_question_is_spoken_answered_and_interrupted(
 ) -> None:
     install, ask, resume = project.commands
     await project.run(install)
-    async with project.running(f"{ask} --strategy nobody") as failing:
-        await failing.says("item_not_found: ")
-        assert (await failing.process.wait(), b"Traceback" in failing.output) == (1, False)
+    faults = {
+        f"{ask} --strategy nobody": "item_not_found: ",
+        ask.replace("question.wav", "nope.wav"): "No such file or directory: 'nope.wav'\n",
+        ask.replace("--save answer", "--save question.wav"): "File exists: 'question.wav'\n",
+    }
+    for command, sentence in faults.items():
+        async with project.running(command) as failing:
+            await failing.says(sentence)
+            assert (await failing.process.wait(), b"Traceback" in failing.output) == (1, False)
     printed = await project.run(ask)
     assert f"You: {HEARD}\nAnswer: It is Tokyo." in printed
     audio = (project.folder / "answer/answer-0.mp3").read_bytes()
@@ -91,7 +97,8 @@ async def test_a_question_is_spoken_answered_and_interrupted(
         assert voice.output.decode().count(HEARD) == 1
         await voice.ends()
 
-    store = FileStore(project.folder / ".parley-voice/session.json")
+    [session] = (project.folder / ".parley-voice").glob("*/session.json")
+    store = FileStore(session)
     async with ParleyClient(server.url, sign_key=SIGN_KEY, session=store.load()) as client:
         (conversation,) = (await client.conversations())["conversations"]
         interrupted, first = (await client.history(conversation["conversation_id"]))["conversation_records"]
