@@ -170,7 +170,8 @@ async def test_the_example_of_the_readme_listens_and_speaks(talk: TalkPage) -> N
     html, script = (re.findall(rf"```{language}\n(.*?)```", readme, re.DOTALL)[0] for language in ("html", "js"))
     await open_example(talk, html, script)
     await talk.page.wait_for_function("talk.onpointerdown && listen.onclick")
-    await talk.press(talk.page.locator("#talk"))
+    button = talk.page.locator("#talk")
+    await talk.press(button)
     await talk.speech_ended()
     await talk.page.mouse.up()
     await talk.page.wait_for_function("document.title === 'speaking'")
@@ -187,11 +188,19 @@ async def talkative(microphone: Path, server: Server, tmp_path: Path) -> AsyncIt
     async with running_chromium(tmp_path / "again.wav", again=True) as browser:
         context = await browser.new_context(permissions=["microphone"])
         talk = TalkPage(await context.new_page(), server)
+    await talk.page.mouse.move(600, 500)  # The finger slips off the button.
         talk.watch()
         yield talk
 
 
 async def test_questions_without_hands_interrupt_the_answer(
+    assert await button.evaluate("button => getComputedStyle(button).touchAction") == "none", "it would scroll"
+    await talk.press(button)
+    await talk.page.wait_for_function("document.title === 'listening'")
+    await button.dispatch_event("pointercancel")  # The system takes the finger, for example for a call.
+    await talk.page.wait_for_function("document.title !== 'listening'")
+    await talk.page.mouse.up()
+
     talkative: TalkPage, fixed_strategy, duration_recognition: str
 ) -> None:
     strategy = await fixed_strategy(LONG_STORY, speech="local", recognition=duration_recognition)
