@@ -137,9 +137,9 @@ def test_each_step_has_a_block_of_each_language() -> None:
 
 def test_the_readmes_of_the_clients_install_them_as_the_guide_does() -> None:
     for client in (PYTHON, TYPESCRIPT):
-        name = f"clients/{client.name}"
-        lines = install_block(name, (client / "README.md").read_text()).splitlines()
-        assert set(lines) <= set(install_block(name).splitlines())
+        name, readme = f"clients/{client.name}", (client / "README.md").read_text()
+        assert set(install_block(name, readme).splitlines()) <= set(install_block(name).splitlines())
+        assert readme.count(f"CLONE/{name}") == 1, "it says how to install it twice"
 
 
 @NEEDS_CURL
