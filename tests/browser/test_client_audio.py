@@ -61,9 +61,13 @@ LISTENED_TO = """async () => {
 UTTERED = """async () => {
     const calls = [];
     const player = { playing: true, heardMs: 700, stop: () => calls.push("stop") };
-    const microphone = new parley.Microphone();
-    const recording = await new Promise((onUtterance) => {
-        new parley.HandsFree({ microphone, player, onUtterance }).start();
+    const microphone = new parley.Microphone({ keepOpenMs: 1 });
+    const loadDetector = async () => {
+        await new Promise((loaded) => setTimeout(loaded, 500)); // The microphone closes meanwhile.
+        return parley.SileroVoiceDetector.load();
+    };
+    const recording = await new Promise((onUtterance, failed) => {
+        new parley.HandsFree({ microphone, player, onUtterance, loadDetector }).start().catch(failed);
     });
     await recording.ended;
     await microphone.close();

@@ -1973,6 +1973,7 @@ var HandsFree = class {
     this.#on = on;
     try {
       const [detector] = await Promise.all([loadDetector(), microphone.open()]);
+      await microphone.open();
       if (this.#on !== on) return detector.free();
       const frames = new Frames(detector.frameSamples);
       const frameMs = 1e3 * detector.frameSamples / RATE;
