@@ -63,8 +63,9 @@ def _python(call: Call) -> str:
         first = [] if call.signs_in else [f'await client.sign_in("device", {{"id": "{_ID}"}})']
     inner = textwrap.indent("\n".join([*first, call.code]), "    ")
     body = textwrap.indent("\n".join([*opening, inner]), "    ")
+    times = "from datetime import UTC, datetime\n" if "datetime(" in call.code else ""
     return (
-        f"import asyncio\n\nfrom parley_client import {', '.join(sorted(names))}\n\n\n"
+        f"import asyncio\n{times}\nfrom parley_client import {', '.join(sorted(names))}\n\n\n"
         f"async def main() -> None:\n{body}\n\n\nasyncio.run(main())"
     )
 

@@ -59,7 +59,7 @@ def _calls(row: Endpoint, path: str) -> Mapping[str, str]:
 
 _ONLY_CLIENTS = {
     "typescript": ("signOut", "signIn", "signUp", ".sharing.", ".wallet.", ".cards."),
-    "python": ("sign_", "share_", ".wallet.", ".account."),
+    "python": ("sign_", "share_", ".wallet.", ".cards."),
 }
 """What the clients of users have, and those of app servers have not."""
 

@@ -12,6 +12,7 @@ from app.http.openapi.document import openapi
 from app.http.openapi.samples import known_calls
 from app.routes import ROUTES
 from tests.clients.conftest import configure
+from tests.clients.operations import expected
 from tests.clients.samples import URL, samples
 from tests.code.source_files import ROOT
 from tests.running.servers import ADMIN_TOKEN, SERVER_KEY, Server
@@ -63,6 +64,11 @@ def test_each_call_is_one_of_an_operation() -> None:
     assert known_calls().keys() <= dict(operations).keys()
     for name, operation in operations:
         assert operation["x-codeSamples"][0]["label"] == "curl", name
+
+
+def test_each_operation_of_apps_and_their_servers_has_an_example_in_each_language() -> None:
+    for language in ("shell", "typescript", "python"):
+        assert sorted(expected() - samples(language).keys()) == [], language
 
 
 async def test_mypy_accepts_all_examples(tmp_path: Path) -> None:
