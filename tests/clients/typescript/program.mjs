@@ -173,6 +173,17 @@ const STEPS = {
     return turns.get(name).stream.text;
   },
 
+  /** Interrupt a stream that has begun before. */
+  async interruptStream({ client = "user", streamId, heardMs }) {
+    await clients.get(client).resume(streamId).interrupt({ heardMs });
+  },
+
+  /** Read a turn without input, and without a stream if the server sends none. */
+  async converse({ client = "user", ...options }) {
+    const said = { strategies: ["one"], languageCode: "en-US", text: "Hello" };
+    await clients.get(client).converse({ ...said, ...options }).finish();
+  },
+
   async interrupt({ name = "turn", ...options }) {
     await turns.get(name).stream.interrupt(options);
   },
@@ -270,9 +281,10 @@ function shown(error) {
   return { name, message, ...(errorType ? fields : { stack }) };
 }
 
-/** Bytes are `{"bytes": "<Base64>"}`, and times `{"date": "<RFC 3339>"}`. */
+/** Bytes are `{"bytes": "<Base64>"}`, times `{"date": "<RFC 3339>"}`, and numbers that JSON has not `{"number": "NaN"}`. */
 function read(_, value) {
   if (typeof value?.bytes === "string") return bytesOf(value.bytes);
+  if (typeof value?.number === "string") return Number(value.number);
   return typeof value?.date === "string" ? new Date(value.date) : value;
 }
 
