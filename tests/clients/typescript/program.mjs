@@ -228,11 +228,11 @@ const STEPS = {
       for await (const piece of recording) got.push(...piece);
       return got;
     };
-    const first = read().catch((error) => error.kind);
+    const first = read().catch(kindOf);
     for (const piece of pieces.slice(0, -1)) recording.add(piece);
     if (end) await recording[end]();
     const ended = await recording.ended;
-    return { ended, first: await first, again: await read().catch((error) => error.kind), seconds: recording.seconds };
+    return { ended, first: await first, again: await read().catch(kindOf), seconds: recording.seconds };
   },
 
   /** Return in how many frames of 16-bit samples a voice would be near. */
@@ -273,6 +273,11 @@ function methodsOf(target) {
 
 function onlyParley(error) {
   if (!(error instanceof parley.ParleyError)) throw error;
+}
+
+function kindOf(error) {
+  onlyParley(error);
+  return error.kind;
 }
 
 function shown(error) {

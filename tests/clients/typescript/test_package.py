@@ -17,7 +17,7 @@ KEY = "k-apps-" + "k" * 32
 COMPILER = TYPESCRIPT / "node_modules/.bin/tsc"
 CONSUMER = """
 import { ParleyClient, type ParleyError } from "parley-client";
-import { Microphone, VoiceChat, type VoiceState } from "parley-client/audio";
+import { Microphone, MicrophoneFault, VoiceChat, type VoiceState } from "parley-client/audio";
 import { ServerClient, verifyWebhook } from "parley-client/server";
 
 const client = new ParleyClient("http://127.0.0.1:8080");
@@ -34,7 +34,8 @@ await server.user(uid).withdraw("w-1", 10, { startTime: new Date() });
 verifyWebhook(new Headers(), "{}", ["whsec_AAAA"]).data;
 const microphone = new Microphone({ echoCancellation: false });
 const options = { strategies: ["one"], languageCode: "en-US" };
-export const voice = new VoiceChat({ client, microphone, options, onTurn: (turn) => turn.text.trim() });
+const onError = (error: Error) => (error instanceof MicrophoneFault ? error.kind : error.message);
+export const voice = new VoiceChat({ client, microphone, options, onTurn: (turn) => turn.text.trim(), onError });
 export const states: VoiceState[] = [voice.state, "listening"];
 for await (const piece of microphone.record({ maxSeconds: 5 })) new Uint8Array(piece);
 // @ts-expect-error: there is no such platform
