@@ -3,20 +3,20 @@
 import asyncio
 import os
 import re
-import shutil
 import sysconfig
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
 from pathlib import Path
 
+import playwright
 import pytest
 
 from app.commands.config_files import import_folder
 from deploy.seeds import SEEDS
-from streams.wire.codec import dumps
 from tests.clients.cases import SIGN_KEY
 from tests.clients.packages import PYTHON, TYPESCRIPT, clone_clients, without_network
+from tests.clients.typescript.compiler import check_types
 from tests.clients.typescript.conftest import built
 from tests.code.source_files import ROOT
 from tests.deploy.commands import command
@@ -31,32 +31,15 @@ __all__ = ["built"]
 pytestmark = pytest.mark.timeout(400)
 """The engines of this machine load models, `make run` starts all processes, and the machine may be very busy."""
 
+NODE = Path(playwright.__file__).parent / "driver/node"
+"""It runs TypeScript, as the guide says of Node 22.18 and later. The Node of this machine may be older."""
 GUIDE = (ROOT / "docs" / "guides" / "first-app.md").read_text()
-NODE = shutil.which("node") or "node"
 RECORDINGS = ("question.mp3", "answer.mp3")
 MADE = (*RECORDINGS, "session.json")
 STEPS = ["app", "session", "question", "turn", "resume"]
 SPOKEN = "Good morning. What is the capital of Japan?"
 QUESTION = r"Good morning[.,] [Ww]hat is the capital of Japan\?"
 """What a recognizer hears: it cannot hear whether a sentence has ended."""
-TYPES_OF_NODE = """
-declare const process: { env: Record<string, string>; stdout: { write(text: string): void } };
-declare const Buffer: { concat(pieces: Uint8Array[]): Uint8Array };
-declare module "node:fs" {
-  export function existsSync(path: string): boolean;
-  export function readFileSync(path: string): Uint8Array;
-  export function readFileSync(path: string, encoding: string): string;
-  export function writeFileSync(path: string, data: string | Uint8Array, options?: { mode: number }): void;
-}
-"""
-COMPILER_OPTIONS = {
-    "strict": True,
-    "module": "NodeNext",
-    "target": "ES2022",
-    "lib": ["ES2023", "DOM"],
-    "types": [],
-    "rewriteRelativeImportExtensions": True,
-}
 
 
 def blocks(language: str, page: str = GUIDE) -> list[str]:
@@ -105,9 +88,7 @@ async def python_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 async def typescript_project(built: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = await project("clients/typescript", "ts", tmp_path_factory)
-    (folder / "node.d.ts").write_text(TYPES_OF_NODE)
-    (folder / "tsconfig.json").write_bytes(dumps({"compilerOptions": COMPILER_OPTIONS}))
-    await printed(NODE, str(TYPESCRIPT / "node_modules/.bin/tsc"), folder=folder)
+    check_types(folder)
     return folder
 
 
@@ -173,9 +154,9 @@ def test_each_step_has_a_block_of_each_language() -> None:
 
 def test_the_readmes_of_the_clients_install_them_as_the_guide_does() -> None:
     for client in (PYTHON, TYPESCRIPT):
-        name = f"clients/{client.name}"
-        lines = install_block(name, (client / "README.md").read_text()).splitlines()
-        assert set(lines) <= set(install_block(name).splitlines())
+        name, readme = f"clients/{client.name}", (client / "README.md").read_text()
+        assert set(install_block(name, readme).splitlines()) <= set(install_block(name).splitlines())
+        assert readme.count(f"CLONE/{name}") == 1, "it says how to install it twice"
 
 
 @NEEDS_CURL
@@ -193,7 +174,7 @@ async def test_the_blocks_of_python_run_unchanged(testbed: dict[str, str], pytho
 
 
 async def test_the_blocks_of_typescript_run_unchanged(testbed: dict[str, str], typescript_project: Path) -> None:
-    runs = [(NODE, f"{step}.js") for step in STEPS[1:]]
+    runs = [(str(NODE), f"{step}.ts") for step in STEPS[1:]]
     check("ts", await in_order(runs, typescript_project, reader(testbed)), typescript_project)
 
 

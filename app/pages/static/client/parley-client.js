@@ -1642,7 +1642,7 @@ var KINDS = {
 var MicrophoneFault = class _MicrophoneFault extends Error {
   kind;
   constructor(kind, cause) {
-    super(`microphone: ${kind}`, { cause });
+    super(`microphone: ${kind === "failed" && cause instanceof Error ? cause.message : kind}`, { cause });
     this.name = "MicrophoneFault";
     this.kind = kind;
   }
@@ -1657,6 +1657,7 @@ var MicrophoneFault = class _MicrophoneFault extends Error {
 var RATE = 16e3;
 var SHORTEST_S = 0.3;
 var LONGEST_S = 120;
+var SEE_BUNDLERS = 'see "Bundlers" in the README of parley-client';
 var PIECE_SAMPLES = 1200;
 
 // src/audio/frames.ts
@@ -1945,8 +1946,9 @@ function sigmoid(value) {
 }
 async function fetched(url) {
   const response = await fetch(url);
-  if (!response.ok) throw new Error(`${url} cannot be loaded: status ${response.status}`);
-  return response.arrayBuffer();
+  const isPage = response.headers.get("content-type")?.startsWith("text/html");
+  if (response.ok && !isPage) return response.arrayBuffer();
+  throw new Error(`${url} was answered with ${response.ok ? "HTML" : `status ${response.status}`}; ${SEE_BUNDLERS}`);
 }
 
 // src/audio/hands_free.ts
@@ -1971,6 +1973,7 @@ var HandsFree = class {
     this.#on = on;
     try {
       const [detector] = await Promise.all([loadDetector(), microphone.open()]);
+      await microphone.open();
       if (this.#on !== on) return detector.free();
       const frames = new Frames(detector.frameSamples);
       const frameMs = 1e3 * detector.frameSamples / RATE;
@@ -2237,13 +2240,17 @@ var Microphone = class {
   }
   async #openDevice() {
     if (!navigator.mediaDevices) throw new MicrophoneFault("insecure");
-    const { echoCancellation = true, noiseSuppression = true, autoGainControl = true, workletUrl } = this.#options;
+    const { echoCancellation = true, noiseSuppression = true, autoGainControl = true } = this.#options;
     const stream = await navigator.mediaDevices.getUserMedia({
       audio: { channelCount: 1, echoCancellation, noiseSuppression, autoGainControl }
     });
     const context = new AudioContext();
     try {
-      await context.audioWorklet.addModule(workletUrl ?? new URL("./worklet.js", import.meta.url));
+      const { workletUrl = new URL("./worklet.js", import.meta.url) } = this.#options;
+      await context.audioWorklet.addModule(workletUrl).catch((cause) => {
+        const from = String(workletUrl).slice(0, 100);
+        throw new Error(`worklet.js cannot be loaded from ${from}; ${SEE_BUNDLERS}`, { cause });
+      });
     } catch (error) {
       for (const track of stream.getTracks()) track.stop();
       await context.close();

@@ -30,7 +30,7 @@ export class MicrophoneFault extends Error {
   readonly kind: MicrophoneFaultKind;
 
   constructor(kind: MicrophoneFaultKind, cause?: unknown) {
-    super(`microphone: ${kind}`, { cause });
+    super(`microphone: ${kind === "failed" && cause instanceof Error ? cause.message : kind}`, { cause });
     this.name = "MicrophoneFault";
     this.kind = kind;
   }
