@@ -70,6 +70,8 @@ class AuthenticatorView(Model):
 
 
 class SignInReply(Model):
+    """The session, or what the sign-in still requires."""
+
     state: Literal["signed_in", "needs_code", "needs_authenticator"]
     """`needs_code`: repeat the call with a code. `needs_authenticator`: set up an authenticator first."""
     csrf: str | None = None

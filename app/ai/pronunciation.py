@@ -70,6 +70,8 @@ class PronunciationParams(Model):
 
 
 class PronunciationReply(Model):
+    """The text with its scores, and what the vendor has sent."""
+
     text: str
     """The recognized text."""
     raw_data: dict[str, Any]

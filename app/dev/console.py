@@ -37,6 +37,8 @@ class LinkBody(Model):
 
 
 class LinkReply(Model):
+    """The CSRF token of the session."""
+
     csrf: str
     """The value of `X-Parley-Csrf` for calls that change something."""
 

@@ -32,6 +32,7 @@ export interface AssessmentParams {
   enable_prosody_assessment?: boolean | undefined;
 }
 
+/** The assets of the user. */
 export interface AssetList {
   assets: AssetView[];
 }
@@ -110,6 +111,7 @@ export interface AssistantOutputVisemeContent {
   estimated?: boolean | undefined;
 }
 
+/** The id of the prediction that has begun, with the units of its asset that are used. */
 export interface AsyncReply {
   /** The user's assets. */
   asset: AssetView[];
@@ -145,6 +147,7 @@ export interface AudioContent {
   viseme_url?: string | undefined;
 }
 
+/** The profiles of each user, and the ids of those who do not exist. */
 export interface BatchReply {
   /** The profiles of the users that exist, by user id. */
   social_profile: Record<string, PublicSocialProfile[]>;
@@ -159,6 +162,7 @@ export interface BindEmail {
   verify_code?: string | null | undefined;
 }
 
+/** The identity that was bound. */
 export interface BindReply {
   social_account: SocialAccount;
   bp_auth?: BpAuthView | undefined;
@@ -184,6 +188,7 @@ export interface BoardQuery {
   to: number;
 }
 
+/** The ranks of the board, and that of the user. */
 export interface BoardReply {
   leaderboard: BoardView;
 }
@@ -224,6 +229,7 @@ export interface CardSubscriptionBody {
   setup_intent_id?: string | null | undefined;
 }
 
+/** The subscription, with the user's assets. */
 export interface CardSubscriptionReply {
   cardpay_sub: CardSubscriptionView;
   /** All assets of the user. */
@@ -271,6 +277,7 @@ export interface ConversationEnd {
   speech?: SpeechFailure | undefined;
 }
 
+/** A page of the user's conversations. */
 export interface ConversationList {
   /** `before` of the next page; absent on the last page. */
   next?: string | undefined;
@@ -331,6 +338,7 @@ export interface DetectBody {
   email: string;
 }
 
+/** Whether the address belongs to a user. */
 export interface DetectReply {
   email_data: EmailData;
 }
@@ -463,6 +471,7 @@ export interface GameCenterInfo {
   timestamp?: number | undefined;
 }
 
+/** Records of the conversation, newest first. */
 export interface History {
   asset: Record<string, unknown>[];
   data: HistoryData;
@@ -499,6 +508,7 @@ export interface ImageMeta {
   task_type: string;
 }
 
+/** An image task, with the units of its asset that are used. */
 export interface ImageReply {
   /** Units of the quota that the user has left. 0 if the strategy has no quota. */
   current_count: number;
@@ -538,7 +548,7 @@ export interface ImageTaskView {
   task_result: ImageResult;
 }
 
-/** `-` stands for an unknown value. As a country, it means that the address is not assigned to anybody. */
+/** The location of the address. `-` stands for an unknown value, and as a country, for an unassigned address. */
 export interface IpLocationReply {
   /** ISO 3166-1, two letters. */
   country_code: string;
@@ -593,13 +603,14 @@ export interface ListedSessionView {
   expires_at: string;
 }
 
+/** The user who is logged in, with the session. */
 export interface LoginReply {
   user: UserView;
   /** Only for third-party identities. */
   bp_auth?: BpAuthView | undefined;
 }
 
-/** The link that verifies the address was not sent, because the rate of emails to the address is used up. */
+/** When the link that verifies the address can be sent, if it was not sent. Otherwise, the body is empty. */
 export interface MailDelay {
   /** Seconds after which `POST /bp/user/me/email/send_verify_code` sends it. */
   next_mail_s: number;
@@ -696,6 +707,7 @@ export interface NewWithdrawal {
   start_time: string;
 }
 
+/** The strategies that an app offers, by what they do. */
 export interface Offers {
   /** Title of the app. */
   title: string;
@@ -714,10 +726,12 @@ export interface OrderBody {
   order_id: string;
 }
 
+/** The order. */
 export interface OrderReply {
   walletpay_order: WalletOrderView;
 }
 
+/** The order, with the user's assets. */
 export interface OrderWithAssets {
   walletpay_order: WalletOrderView;
   /** All assets of the user. */
@@ -739,6 +753,7 @@ export interface PaymentConfirmation {
   payment_method_id?: string | null | undefined;
 }
 
+/** The payment. */
 export interface PaymentIntentReply {
   cardpay_payment_intent: PaymentIntentView;
 }
@@ -758,6 +773,7 @@ export interface PaymentIntentView {
   currency: string;
 }
 
+/** The payment, with the user's assets. */
 export interface PaymentIntentWithAssets {
   cardpay_payment_intent: PaymentIntentView;
   /** All assets of the user. */
@@ -854,6 +870,7 @@ export interface PlayerInfo {
   player_id: string;
 }
 
+/** A prediction that has ended, with the units of its asset that are used. */
 export interface PredictionReply {
   id: string;
   /** Unix seconds. */
@@ -881,6 +898,7 @@ export interface PredictionRequest {
   input?: Record<string, unknown> | undefined;
 }
 
+/** The status of a prediction, and its output or error once it has ended. */
 export interface PredictionState {
   id: string;
   status: "starting" | "processing" | "succeeded" | "failed" | "canceled";
@@ -890,6 +908,7 @@ export interface PredictionState {
   error?: string | undefined;
 }
 
+/** The profiles of the user's social accounts. */
 export interface ProfilesReply {
   social_profiles: PublicSocialProfile[];
 }
@@ -909,6 +928,7 @@ export interface PronunciationParams {
   data: AssessmentParams;
 }
 
+/** The text with its scores, and what the vendor has sent. */
 export interface PronunciationReply {
   /** The recognized text. */
   text: string;
@@ -927,6 +947,7 @@ export interface PublicKey {
   x: string;
 }
 
+/** The public keys, as a JSON Web Key Set. */
 export interface PublicKeys {
   keys: PublicKey[];
 }
@@ -953,6 +974,7 @@ export interface ReauthorizeBody {
   social_network_a: SocialNetworkInfo;
 }
 
+/** The receipt of an erasure, as JSON and signed. */
 export interface ReceiptReply {
   receipt: ErasureReceipt;
   /** The receipt as a JWS. Its payload also has `iss` and `iat`. `/.well-known/jwks.json` has the key. */
@@ -991,6 +1013,7 @@ export interface ScoreUpload {
   data: Score;
 }
 
+/** The sessions of the user. */
 export interface SessionList {
   sessions: ListedSessionView[];
 }
@@ -1007,6 +1030,7 @@ export interface SetupConfirmation {
   card: TestCardBody;
 }
 
+/** The setup intent, by which a card is linked. */
 export interface SetupIntentReply {
   cardpay_setup_intent: SetupIntentView;
 }
@@ -1019,6 +1043,7 @@ export interface SetupIntentView {
   status: string;
 }
 
+/** The code of the user's subscription, and how many users can still join it. */
 export interface ShareCode {
   /** 10 letters and digits. Joining ignores case and hyphens, and takes O for 0, I and L for 1. */
   share_code: string;
@@ -1049,6 +1074,7 @@ export interface SignupBody {
   email_password?: EmailSignUp | null | undefined;
 }
 
+/** The new user, with the session. */
 export interface SignupReply {
   user: UserView;
   /** Seconds after which `POST /bp/user/me/email/send_verify_code` sends the link that verifies the address. Present only if the sign-up has not sent it, because too many were sent to the address. */
@@ -1072,6 +1098,7 @@ export interface SocialAccount {
   social_profile?: PublicSocialProfile | undefined;
 }
 
+/** The identity with its renewed token. */
 export interface SocialAccountReply {
   social_account: SocialAccount;
 }
@@ -1127,6 +1154,7 @@ export interface StreamErrorExtra {
   attempts?: FailedAttempt[] | undefined;
 }
 
+/** The subscription, with the user's assets. */
 export interface SubscriptionReply {
   walletpay_sub: SubscriptionView;
   /** All assets of the user. */
@@ -1208,6 +1236,7 @@ export interface UpgradeBody {
   new_bp_product_id: string;
 }
 
+/** The user's entry on the board. */
 export interface UploadReply {
   /** One entry. */
   leaderboard: Uploaded[];
@@ -1224,11 +1253,13 @@ export interface Uploaded {
   elapsed_seconds: number;
 }
 
+/** The link to the uploaded file. */
 export interface UploadedFile {
   /** A link to the file, which is valid for 24 hours. */
   url: string;
 }
 
+/** The user. */
 export interface UserReply {
   user: UserView;
 }
@@ -1257,6 +1288,7 @@ export interface VerifyResult {
   verified_time: string;
 }
 
+/** Whether the user's email address is verified. */
 export interface VerifyResultReply {
   verify_result: VerifyResult;
 }
@@ -1292,6 +1324,7 @@ export interface WalletOrderView {
   approve_link_href: string;
 }
 
+/** The withdrawal. */
 export interface WithdrawalReply {
   withdraw: WithdrawalView;
 }
