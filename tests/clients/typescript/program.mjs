@@ -220,9 +220,9 @@ const STEPS = {
   },
 
   /** Return what a reader of a recording gets from its begin on, and another one after its end. */
-  async recording({ before, pieces, maxSeconds = Infinity, end = null }) {
+  async recording({ before, pieces, minSeconds = 0, maxSeconds = Infinity, end = null }) {
     const source = { flush: async () => recording.add(pieces.at(-1)), release: () => {} };
-    const recording = new Recording(source, before, maxSeconds);
+    const recording = new Recording(source, before, { minSeconds, maxSeconds });
     const read = async () => {
       const got = [];
       for await (const piece of recording) got.push(...piece);

@@ -77,3 +77,5 @@ async def test_a_recording_is_read_while_it_is_made_and_again_afterwards(program
     assert (limited["ended"], limited["first"]) == ("limit", everything[:9])
     canceled = await program.do("recording", **given, end="cancel")
     assert (canceled["ended"], canceled["first"], canceled["again"]) == ("canceled", "canceled", "canceled")
+    short = await program.do("recording", **given, minSeconds=13 / 32_000, end="stop")
+    assert (short["ended"], short["first"], short["again"]) == ("stopped", "short", "short")
