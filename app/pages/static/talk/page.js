@@ -149,7 +149,12 @@ function App() {
           <div class="conversation" role="tabpanel" id="panel-conversation" aria-labelledby="tab-conversation" hidden=${!talking}>
             <${Transcript} talk=${talk} player=${player} welcome=${welcome} onInside=${inspect} />
             ${talk.lastError &&
-            html`<${Alert} fault=${failure} onRetry=${talk.lastError.retry} onClose=${() => talk.dismiss()} />`}
+            html`<${Alert}
+              fault=${failure}
+              onRetry=${talk.lastError.retry}
+              onInside=${failure.extra?.attempts && !inside && showLatest}
+              onClose=${() => talk.dismiss()}
+            />`}
             <${Composer} talk=${talk} player=${player} choices=${choices} onHandsFree=${toggleHandsFree} />
           </div>
           <div role="tabpanel" id="panel-pronunciation" aria-labelledby="tab-pronunciation" hidden=${talking}>
