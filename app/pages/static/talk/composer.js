@@ -13,7 +13,7 @@ const STATUS = {
   opening: "Opening the microphone",
   thinking: "Thinking…",
   speaking: "Speaking…",
-  blocked: "Touch the page or press a key to hear the answer",
+  blocked: HAS_KEYS.matches ? "Click or press a key to hear the answer" : "Touch the page to hear the answer",
   lost: "Reconnecting",
 };
 
