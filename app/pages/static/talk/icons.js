@@ -16,6 +16,7 @@ const PATHS = {
   stop: ["M8 8h8v8H8z"],
   timer: ["M12 21a8 8 0 1 0 0-16 8 8 0 0 0 0 16z", "M12 9v4l2.5 2", "M10 2h4"],
   up: ["M6 15l6-6 6 6"],
+  later: ["M6 9l6 6 6-6"],
 };
 
 export function Icon({ name }) {
