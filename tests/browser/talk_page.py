@@ -93,6 +93,10 @@ class TalkPage:
         return self.button("Hold to talk")
 
     @property
+    def hands_free(self) -> Locator:
+        return self.button("Hands-free")
+
+    @property
     def record(self) -> Locator:
         return self.button("Hold to record")
 

@@ -42,6 +42,13 @@ _HIDDEN = """async (alert) => {
 }"""
 """Returns the corners of an alert and of its parts that are outside the screen or covered."""
 
+_SEEN = """(word) => {
+    const { left, top, width, height } = word.getBoundingClientRect();
+    const on = (x) => word.contains(document.elementFromPoint(x, top + height / 2));
+    return width > 0 && on(left + 2) && on(left + width - 2);
+}"""
+"""Whether a word is on the screen, not covered and not clipped."""
+
 
 async def tab_to(talk: TalkPage, name: str) -> None:
     """Press Tab until the control with this name has the focus. Every focus must be visible."""
@@ -127,10 +134,26 @@ async def test_the_controls_are_on_the_first_screen(talk: TalkPage) -> None:
         await talk.page.set_viewport_size({"width": width, "height": height})
         await talk.open()
         assert await talk.page.evaluate("document.documentElement.scrollWidth") == width
-        for control in (talk.message, talk.button("Send"), talk.hold, talk.button("Hands-free")):
+        for control in (talk.message, talk.button("Send"), talk.hold, talk.hands_free):
             box = await control.bounding_box()
             assert box["y"] >= 0, (width, height)
             assert box["y"] + box["height"] <= height, (width, height)
+
+
+@pytest.mark.parametrize("width", [1_280, 390, 360])
+async def test_the_words_of_tabs_and_tools_are_seen(visit: Visit, width: int) -> None:
+    talk = await visit(viewport={"width": width, "height": 740}, has_touch=width < DESK["viewport"]["width"])
+    await talk.open()
+    await expect(talk.page.get_by_role("banner").get_by_role("tab")).to_have_count(0)
+    for control in (
+        talk.tab("Conversation"),
+        talk.tab("Pronunciation"),
+        talk.button("Look inside"),
+        talk.hands_free,
+    ):
+        assert await control.locator("span").evaluate(_SEEN), await control.inner_text()
+    assert await talk.page.evaluate("document.documentElement.scrollWidth") == width
+    await keep_picture(talk.page, f"talk-words-{width}")
 
 
 async def test_the_button_can_be_held_by_touch(visit: Visit, fixed_strategy, duration_recognition: str) -> None:

@@ -5,6 +5,8 @@ import re
 import pytest
 from playwright.async_api import expect
 
+from tests.browser.accessibility import check_accessibility
+from tests.browser.pictures import keep_picture
 from tests.browser.talk_page import TalkPage
 
 STORY = "By noon every boat was back."
@@ -29,23 +31,33 @@ async def test_the_settings_are_part_of_the_request_and_are_kept(talk: TalkPage,
         }
         assert len(heights) == 1
         await settings.get_by_role("checkbox", name="fall back").check()
+        await settings.get_by_role("button", name="Try a-first later").click()
         while not (await settings.get_by_role("listitem").first.inner_text()).startswith("c-third"):
             await settings.get_by_role("button", name="Try c-third earlier").click()
+        await settings.get_by_role("checkbox", name="a-first").uncheck()
         await settings.get_by_role("textbox", name="Voice").fill("en-gb")
-        values = settings.get_by_role("textbox", name="Values for the system prompt")
-        await values.fill("{")
-        await expect(settings).to_contain_text("This is not valid JSON yet.")
-        await values.fill('{"name": "Ada"}')
-        await expect(settings).not_to_contain_text("This is not valid JSON yet.")
+        for number, value in enumerate(
+            (("name", "Ada"), ("unused", "?"), ("beginner", "true"), ("room", "007")), 1
+        ):
+            await settings.get_by_role("button", name="Add a value").click()
+            await expect(settings.get_by_role("textbox", name=f"Name of value {number}")).to_be_focused()
+            for label, text in zip(("Name of value", "Value"), value, strict=True):
+                await settings.get_by_role("textbox", name=f"{label} {number}", exact=True).fill(text)
+        await settings.get_by_role("button", name="Remove unused").click()
+        await check_accessibility(talk.page)
+        await keep_picture(talk.page, "talk-settings-values")
     await talk.page.reload()
     await talk.ready()
     async with talk.page.expect_request("**/bp/ai/conversation") as request:
         await talk.say("Hello")
         body = (await request.value).post_data
-    assert body.startswith('{"strategies":["b-second","c-third","a-first",')
+    assert body.startswith('{"strategies":["b-second","c-third",')
+    assert "a-first" not in body
     assert '"voice":"en-gb"' in body
-    assert '"params":{"name":"Ada"}' in body
+    assert '"params":{"name":"Ada","beginner":true,"room":"007"}' in body
     await talk.answered()
+    async with talk.settings():
+        await expect(settings.get_by_role("textbox", name="Value 2", exact=True)).to_have_value("true")
 
 
 async def test_a_new_user_has_no_conversation(talk: TalkPage) -> None:
@@ -105,7 +117,10 @@ async def test_failed_attempts_open_the_panel_where_it_has_a_place(visit, put, a
     if opens:
         await talk.close_details()
     await talk.say("Tell me a story")
-    await expect(talk.alert).to_be_visible()
+    await expect(talk.alert).to_contain_text("No strategy could answer. The vendor had an internal error.")
     await expect(talk.details).to_have_count(int(opens))
-    await talk.open_details()
+    look = talk.alert.get_by_role("button", name="Look inside")
+    await expect(look).to_have_count(int(not opens))
+    if not opens:
+        await look.click()
     await expect(talk.details).to_contain_text("answered 503")

@@ -9,7 +9,7 @@ const FAIR = 60;
 export const MARKS = {
   good: { title: "clear", sign: "✓" },
   fair: { title: "almost", sign: "~" },
-  poor: { title: "again", sign: "✗" },
+  poor: { title: "unclear", sign: "✗" },
   omitted: { title: "not said", sign: "−" },
   inserted: { title: "not in the text", sign: "+" },
 };

@@ -7,14 +7,14 @@ import { Icon } from "../talk/icons.js";
 import { languageChoices } from "../talk/languages.js";
 import { useAssessment } from "./assessing.js";
 import { usePlayback, voiceOf } from "./listening.js";
-import { Example, Play, Result } from "./result.js";
+import { Example, Play, Result, Unmarked } from "./result.js";
 import { nextSentence, SENTENCES } from "./sentences.js";
 
 const PHASES = {
   ready: "Hold the microphone and read the sentence aloud.",
-  opening: "Opening the microphone",
+  opening: "Opening the microphone…",
   listening: "Listening… release when you have read it",
-  grading: "Assessing",
+  grading: "Assessing…",
 };
 
 /** `client` and `microphone`: those of the conversation. */
@@ -52,7 +52,7 @@ export function Pronounce({ client, offers, microphone }) {
       <div class="pronounce-card">
         ${english && html`<p class="practises">${SENTENCES.find((each) => each.text === text)?.practises ?? "Your own sentence"}</p>`}
         <label>
-          <span class="sr-only">Text to read</span>
+          <span class="unseen">Text to read</span>
           <textarea class="sentence" rows="2" maxlength="1000" lang=${language} value=${text} onInput=${(event) => change(event.currentTarget.value)} />
         </label>
         <div class="pronounce-row">
@@ -72,9 +72,9 @@ export function Pronounce({ client, offers, microphone }) {
         <p class="pronounce-phase" id="pronounce-phase" aria-live="polite" aria-busy=${phase === "grading" ? "true" : "false"}>${PHASES[phase]}</p>
       </div>
       ${assessment.fault && html`<${Alert} fault=${assessment.fault} onClose=${() => assessment.report(null)} />`}
-      ${reading
+      ${reading && phase === "ready"
         ? html`<${Result} key=${reading.number} reading=${reading} voice=${voice} playback=${playback} onAgain=${assessment.forget} onNext=${() => change(nextSentence(text))} />`
-        : html`<${Expected} phase=${phase} />`}
+        : html`<${Expected} phase=${phase} text=${text} />`}
       <details class="pronounce-choices">
         <summary>Language and strategy</summary>
         <div>
@@ -90,11 +90,18 @@ export function Pronounce({ client, offers, microphone }) {
   `;
 }
 
-/** What will be here, before there is a result. */
-const Expected = ({ phase }) => html`<div class="expected">
-  <${Example} />
-  <p>${phase === "grading" ? "Comparing each sound with the sentence …" : "Each word and each of its sounds appears here, with what to practise."}</p>
-</div>`;
+/** What will be here, while there is no result of what one reads. */
+const Expected = ({ phase, text }) =>
+  phase === "ready"
+    ? html`<div class="expected">
+        <h2>Example</h2>
+        <${Example} />
+        <p>Each word that you read and each of its sounds appears here like this, with what to practise.</p>
+      </div>`
+    : html`<div class="expected">
+        <${Unmarked} text=${text} />
+        <p>${phase === "grading" ? "Comparing each sound with the sentence…" : "The words are marked after you release the button."}</p>
+      </div>`;
 
 /** Returns a function that returns a text as a sound, or null if the app has no voice for this language. */
 function useVoice(client, offers, language) {

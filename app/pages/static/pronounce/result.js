@@ -3,6 +3,7 @@
 import { html, useMemo, useState } from "../vendor/preact.js";
 import { gradesOf, MARKS, toPractise, weakest } from "./grades.js";
 import { recorded } from "./listening.js";
+import { alone } from "./sounds.js";
 
 const RADIUS = 42;
 const CIRCLE = 2 * Math.PI * RADIUS;
@@ -56,7 +57,7 @@ function advice(words) {
   return `To practise: ${named}${weak.length > NAMED ? ` and ${weak.length - NAMED} more` : ""}.`;
 }
 
-/** The picture of a result, before there is one. */
+/** The picture of a result, before there is one. The caption below it says that it is an example. */
 export const Example = () => html`<div class="tiles example" aria-hidden="true">
   ${EXAMPLE.map(
     ([text, mark, ...sounds]) => html`<span key=${text} class=${`tile mark-${mark}`}>
@@ -64,6 +65,11 @@ export const Example = () => html`<div class="tiles example" aria-hidden="true">
       <span class="tile-sounds">${sounds.map((sign) => html`<span key=${sign} class="sound">${sign}</span>`)}</span>
     </span>`,
   )}
+</div>`;
+
+/** The words of the sentence while one reads it: none of them has been assessed. */
+export const Unmarked = ({ text }) => html`<div class="tiles" aria-hidden="true">
+  ${text.trim().split(/\s+/).map((word, at) => html`<span key=${at} class="tile unmarked"><span class="tile-word">${word}</span></span>`)}
 </div>`;
 
 function Ring({ score, mark }) {
@@ -100,15 +106,18 @@ function Tile({ word, chosen, onChoose }) {
 
 function Sound({ sign, mark }) {
   if (mark === "good") return html`<span class="sound">${sign}</span>`;
-  return html`<span class=${`sound mark-${mark}`} data-mark=${mark}>${sign}<span class="sr-only"> ${MARKS[mark].title}</span></span>`;
+  return html`<span class=${`sound mark-${mark}`} data-mark=${mark}>${sign}<span class="unseen"> ${MARKS[mark].title}</span></span>`;
 }
 
 /** How to say one word: its sounds that were not clear, what was heard instead, and how they are made. */
 function Practice({ word, reading, voice, playback }) {
   const weak = word.sounds.filter(({ mark }) => mark !== "good");
   const said = word.mark !== "omitted" && word.to_s > word.from_s;
+  const signs = word.sounds.map(({ sign }) => sign);
+  const full = alone(word.text, signs);
   return html`<section class="practice" aria-label="Practice">
-    <h3>${word.text} ${word.sounds.length > 0 && html`<span class="ipa">/${word.sounds.map(({ sign }) => sign).join("")}/</span>`}</h3>
+    <h3>${word.text} ${word.sounds.length > 0 && html`<span class="ipa">/${signs.join("")}/</span>`}</h3>
+    ${full && html`<p>This is its short form, as in fluent speech. Alone, it is said <span class="ipa">/${full}/</span>.</p>`}
     <p class="listen">
       ${voice && html`<${Play} name="Listen to the word" at="word" playback=${playback} soundOf=${() => voice(word.text)} />`}
       ${said && html`<${Play} name="Your word" at="own word" playback=${playback} soundOf=${() => recorded(reading.recording, word)} />`}

@@ -44,6 +44,11 @@ const SOUNDS = {
   z: ["z", "zoo", "Hiss like a bee: as for s, with your voice."],
   zh: ["ʒ", "pleasure", "Round your lips and hiss, with your voice."],
 };
+// Words that have a short form in fluent speech, as they are said alone.
+const ALONE = { and: "ænd", are: "ɑɹ", as: "æz", at: "æt", can: "kæn", for: "fɔɹ", to: "tu", your: "jɔɹ" };
+const SHORT_VOWELS = new Set(["ə", "ʌ", "ɝ", "ɪ"]);
+const VOWEL = /^[aeiouæɑɔəɛɜɝɪʊʌ]/;
+
 const ALIASES = { hh: "h", axr: "er" };
 
 /** Return `{sign, example, hint}` for the name of a sound. Names of other languages and IPA signs are their own sign. */
@@ -51,6 +56,13 @@ export function soundOf(name) {
   const lower = name.toLowerCase().replace(/\d$/, ""); // The digit is the stress.
   const [sign, example = "", hint = ""] = SOUNDS[ALIASES[lower] ?? lower] ?? bySign(name) ?? [name];
   return { sign, example, hint };
+}
+
+/** Return how a word is said alone if `signs`, its sounds, are its short form, else null. */
+export function alone(word, signs) {
+  const vowels = signs.filter((sign) => VOWEL.test(sign));
+  const isShort = vowels.length > 0 && vowels.every((sign) => SHORT_VOWELS.has(sign));
+  return (isShort && ALONE[word.toLowerCase()]) || null;
 }
 
 const bySign = (name) => Object.values(SOUNDS).find(([sign]) => sign === name);

@@ -21,25 +21,25 @@ export function effectiveChoices(chosen, offers) {
     answerLanguage: effectiveLanguage(spoken, chosen.answerLanguage),
     others: chosen.others ?? false,
     order,
+    skipped: chosen.skipped ?? [],
     voice: chosen.voice ?? "",
     params: chosen.params ?? "",
     hears: strategy?.hears ?? false,
     speaks: strategy?.speaks ?? false,
-    strategies: [strategy?.name, ...(chosen.others ? order : [])].filter(Boolean),
+    strategies: [strategy?.name, ...(chosen.others ? order.filter((name) => !chosen.skipped?.includes(name)) : [])].filter(Boolean),
     heard,
     spoken,
   };
 }
 
-/** Return the values for the system prompt that a text contains, or why it contains none: `{values, fault}`. */
+/** Return `{values}`, the values for the system prompt, from the JSON of an object. They are null if there are none. */
 export function parametersIn(text) {
-  if (text.trim() === "") return { values: null, fault: "" };
   try {
     const values = JSON.parse(text);
     const isObject = typeof values === "object" && values !== null && !Array.isArray(values);
-    return isObject ? { values, fault: "" } : { values: null, fault: "This is not a JSON object." };
+    return { values: isObject ? values : null };
   } catch {
-    return { values: null, fault: "This is not valid JSON yet." };
+    return { values: null };
   }
 }
 

@@ -10,11 +10,11 @@ const MAX_TEXT_PX = 160;
 const HAS_KEYS = matchMedia("(hover: hover)"); // On a phone, the focus would open the keyboard of the screen.
 const STATUS = {
   idle: "Ready",
-  opening: "Opening the microphone",
+  opening: "Opening the microphone…",
   thinking: "Thinking…",
   speaking: "Speaking…",
-  blocked: "Touch the page or press a key to hear the answer",
-  lost: "Reconnecting",
+  blocked: HAS_KEYS.matches ? "Click or press a key to hear the answer" : "Touch the page to hear the answer",
+  lost: "Reconnecting…",
 };
 
 export function Composer({ talk, player, choices, onHandsFree }) {
@@ -79,7 +79,7 @@ function statusOf({ phase, voice, current }) {
 function hint(choices, handsFree) {
   if (!choices.hears) return "This strategy does not accept audio. Choose another one in the settings to speak.";
   if (handsFree) return "Pause to send. Speak again to interrupt the answer.";
-  return html`<span class="with-keys">Hold the microphone, or Space on it, while you speak. Enter sends what you type.</span>
+  return html`<span class="with-keys">Hold the microphone button (or Space when it is focused) to talk. Enter sends what you type.</span>
     <span class="by-touch">Hold the microphone to talk.</span>`;
 }
 

@@ -3,6 +3,7 @@
 import { development } from "../shared/bar.js";
 import { html, useEffect, useLayoutEffect, useRef } from "../vendor/preact.js";
 import { ConnectionLost, MicrophoneFault, ParleyError } from "../client/parley-client.js";
+import { reasonOf } from "../inside/reasons.js";
 import { IconButton } from "./icons.js";
 
 const HINTS = new Set(["short", "early"]); // faults that only say how the button is used
@@ -63,7 +64,7 @@ const TYPES = {
   not_found: ["This app has no playground.", "Turn playground on in the app's config of kind apps."],
   api_rate_limit: ["You have reached a rate limit of the server.", "Try again in a moment."],
   config_invalid: ["A config of this app is invalid.", "Correct it as described below, or choose another strategy."],
-  all_strategies_failed: ["No strategy could answer.", "Look inside to see why each of them failed, or choose another strategy."],
+  all_strategies_failed: ["No strategy could answer.", "Try again, or choose another strategy."],
   backend_unavailable: ["The answer broke off.", "Try again, or choose another strategy."],
   database: ["The server cannot reach its database.", "Try again in a moment."],
   redis_service: ["The server cannot reach Valkey.", "Try again in a moment."],
@@ -103,6 +104,8 @@ export function userMessage(fault) {
   const message = forUsers ? "" : (fault.message ?? "");
   const texts = forUsers ?? MESSAGES.find(([pattern]) => pattern.test(message))?.slice(1) ?? TYPES[type] ?? UNKNOWN;
   const [text, advice] = endedSession(fault) ? ENDED : texts;
+  const [attempt] = fault.extra?.attempts ?? [];
+  if (attempt) return describedBy(attempt, text);
   return described([text, fault.retryAfter ? withDelay(advice, fault.retryAfter) : advice], message);
 }
 
@@ -116,6 +119,12 @@ export function retryMayHelp(fault) {
 
 const endedSession = ({ errorType, status }) => errorType === ENDED_SESSION && status === null;
 
+/** The first attempt stands for all of them: the others are its fallbacks, and often fail for the same reason. */
+function describedBy(attempt, text) {
+  const { text: reason, advice } = reasonOf(attempt);
+  return described([`${text} ${reason}`, advice], development ? attempt.message : "");
+}
+
 const described = ([text, advice], detail = "") => ({ text, advice, detail });
 
 const withDelay = (advice, seconds) => {
@@ -123,8 +132,8 @@ const withDelay = (advice, seconds) => {
   return advice.includes("in a moment") ? advice.replace("in a moment", delay) : `${advice} It may work ${delay}.`;
 };
 
-/** An error message. Screen readers announce it immediately. */
-export function Alert({ fault, onRetry, onClose }) {
+/** An error message. Screen readers announce it immediately. `onInside` opens the details of the request, if there are any. */
+export function Alert({ fault, onRetry, onInside, onClose }) {
   const { text, advice, detail } = userMessage(fault);
   const shown = useRef(null);
   const isHint = fault instanceof MicrophoneFault && HINTS.has(fault.kind);
@@ -137,6 +146,10 @@ export function Alert({ fault, onRetry, onClose }) {
     ${onClose && html`<${IconButton} icon="close" label="Close this message" onAct=${onClose} />`}
     <p><strong>${text}</strong> ${advice}</p>
     ${detail && html`<small>${detail}</small>`}
-    ${onRetry && html`<div class="row"><button type="button" onClick=${onRetry}>Try again</button></div>`}
+    ${(onRetry || onInside) &&
+    html`<div class="row">
+      ${onRetry && html`<button type="button" onClick=${onRetry}>Try again</button>`}
+      ${onInside && html`<button type="button" class="quiet" aria-label="Look inside this failure" onClick=${onInside}>Look inside</button>`}
+    </div>`}
   </div>`;
 }

@@ -24,8 +24,8 @@ const NOT_STORED =
   "To be recognized, allow this site to store data.";
 const WIDE = matchMedia("(min-width: 68.75rem)"); // The panel opens by itself.
 const TABS = [
-  { id: "conversation", title: "Conversation", icon: "conversation" },
-  { id: "pronunciation", title: "Pronunciation", icon: "pronunciation" },
+  { id: "conversation", title: "Conversation" },
+  { id: "pronunciation", title: "Pronunciation" },
 ];
 
 const parameters = new URLSearchParams(location.search);
@@ -113,9 +113,9 @@ function App() {
   };
   return html`
     <${Bar}>
-      ${offers && html`<${TabList} tabs=${TABS} shown=${shown} onShow=${show} />`}
       ${offers &&
-      html`<div class="conversation-tools" data-shown=${talking ? "" : null}>
+      talking &&
+      html`
         <${IconButton}
           icon="new"
           label="New conversation"
@@ -126,15 +126,17 @@ function App() {
         <${IconButton}
           icon="inside"
           label="Look inside"
+          text="Look inside"
           aria-expanded=${inside ? "true" : "false"}
           aria-controls="inside"
           onAct=${() => showInside(!inside)}
         />
-      </div>`}
+      `}
     <//>
     <main class=${inside && talking ? "with-inside" : ""}>
       <div class="content">
         <h1 class="unseen">Talk to Parley</h1>
+        ${offers && html`<div class="page-tabs"><${TabList} tabs=${TABS} shown=${shown} onShow=${show} /></div>`}
         ${fault && html`<${Alert} fault=${fault} onRetry=${() => location.reload()} />`}
         <div aria-live="polite">
           ${notice &&
@@ -149,7 +151,12 @@ function App() {
           <div class="conversation" role="tabpanel" id="panel-conversation" aria-labelledby="tab-conversation" hidden=${!talking}>
             <${Transcript} talk=${talk} player=${player} welcome=${welcome} onInside=${inspect} />
             ${talk.lastError &&
-            html`<${Alert} fault=${failure} onRetry=${talk.lastError.retry} onClose=${() => talk.dismiss()} />`}
+            html`<${Alert}
+              fault=${failure}
+              onRetry=${talk.lastError.retry}
+              onInside=${failure.extra?.attempts && !inside && showLatest}
+              onClose=${() => talk.dismiss()}
+            />`}
             <${Composer} talk=${talk} player=${player} choices=${choices} onHandsFree=${toggleHandsFree} />
           </div>
           <div role="tabpanel" id="panel-pronunciation" aria-labelledby="tab-pronunciation" hidden=${talking}>

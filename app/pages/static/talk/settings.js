@@ -1,9 +1,9 @@
 // The settings: strategies and their order, languages, the voice and the values for the system prompt.
 
 import { development } from "../shared/bar.js";
-import { html, useEffect, useRef, useState } from "../vendor/preact.js";
+import { html, useEffect, useRef } from "../vendor/preact.js";
 import { IconButton } from "./icons.js";
-import { parametersIn } from "./choices.js";
+import { PromptValues } from "./prompt_values.js";
 
 /** A drawer over the page. */
 export function Settings({ open, offers, choices, onChoose, onNewUser, onClose }) {
@@ -42,9 +42,11 @@ export function Settings({ open, offers, choices, onChoose, onNewUser, onClose }
           disabled=${!choices.speaks}
           value=${choices.voice}
           onChange=${(event) => onChoose({ voice: event.currentTarget.value.trim() })}
+          aria-describedby="voice-how"
         />
       </label>
-      <${SystemPrompt} value=${choices.params} onChoose=${onChoose} />
+      <small id="voice-how">The name of a voice at the vendor that speaks the answers.</small>
+      <${PromptValues} text=${choices.params} onChange=${(params) => onChoose({ params })} />
       <footer>
         <button type="button" class="quiet" onClick=${onNewUser}>Start as a new user</button>
         <small>This browser forgets its user and the conversation.</small>
@@ -59,11 +61,10 @@ function Strategies({ offers, choices, onChoose }) {
     title: fault ? `${name} (not usable)` : name,
     fault,
   }));
-  const raise = (name) => {
-    const order = [...choices.order];
-    const at = order.indexOf(name);
-    order.splice(at - 1, 2, name, order[at - 1]);
-    onChoose({ order });
+  const swap = (at) => onChoose({ order: choices.order.toSpliced(at, 2, choices.order[at + 1], choices.order[at]) });
+  const use = (name, used) => {
+    const others = choices.skipped.filter((other) => other !== name);
+    onChoose({ skipped: used ? others : [...others, name] });
   };
   return html`
     <${Choice}
@@ -85,34 +86,16 @@ function Strategies({ offers, choices, onChoose }) {
     html`<ol class="order" aria-label="Order of the other strategies">
       ${choices.order.map(
         (name, at) => html`<li key=${name}>
-          <span>${name}</span>
-          <${IconButton} icon="up" label=${`Try ${name} earlier`} enabled=${at > 0} onAct=${() => raise(name)} />
+          <label class="check">
+            <input type="checkbox" checked=${!choices.skipped.includes(name)} onChange=${(event) => use(name, event.currentTarget.checked)} />
+            ${name}
+          </label>
+          <${IconButton} icon="up" label=${`Try ${name} earlier`} enabled=${at > 0} onAct=${() => swap(at - 1)} />
+          <${IconButton} icon="later" label=${`Try ${name} later`} enabled=${at < choices.order.length - 1} onAct=${() => swap(at)} />
         </li>`,
       )}
     </ol>`}
   `;
-}
-
-function SystemPrompt({ value, onChoose }) {
-  const [text, setText] = useState(value);
-  const fault = parametersIn(text).fault;
-  const onInput = (event) => {
-    setText(event.currentTarget.value);
-    if (!parametersIn(event.currentTarget.value).fault) onChoose({ params: event.currentTarget.value });
-  };
-  return html`<label>
-      Values for the system prompt
-      <textarea
-        rows="3"
-        spellcheck="false"
-        placeholder='{"name": "Ada"}'
-        aria-invalid=${fault ? "true" : null}
-        aria-describedby="params-how"
-        value=${text}
-        onInput=${onInput}
-      />
-    </label>
-    <small id="params-how">${fault || "A JSON object. The strategy's prompt reads {{.name}} from it."}</small>`;
 }
 
 function Choice({ id, label, value, options, describedBy, onChoose }) {

@@ -1,9 +1,8 @@
 // Tabs, selected with the pointer or the arrow keys. The panel of a tab has the id `panel-…` of the tab's id.
 
 import { html, useRef } from "../vendor/preact.js";
-import { Icon } from "./icons.js";
 
-/** `tabs`: `[{id, title, icon}]`; an icon replaces the title where there is little space. `label`: what they select. */
+/** `tabs`: `[{id, title}]`. `label`: what they select. */
 export function TabList({ tabs, shown, onShow, label = "Features" }) {
   const list = useRef(null);
 
@@ -20,7 +19,7 @@ export function TabList({ tabs, shown, onShow, label = "Features" }) {
   return html`
     <div role="tablist" aria-label=${label} ref=${list} onKeyDown=${onKeyDown}>
       ${tabs.map(
-        ({ id, title, icon }) => html`<button
+        ({ id, title }) => html`<button
           key=${id}
           type="button"
           role="tab"
@@ -30,7 +29,7 @@ export function TabList({ tabs, shown, onShow, label = "Features" }) {
           tabindex=${id === shown ? 0 : -1}
           onClick=${() => onShow(id)}
         >
-          ${icon && html`<${Icon} name=${icon} />`}<span data-title=${title}>${title}</span>
+          <span data-title=${title}>${title}</span>
         </button>`,
       )}
     </div>
