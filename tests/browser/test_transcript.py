@@ -1,15 +1,15 @@
 """The transcript: nothing moves while an answer grows, and the reader decides what is in sight."""
 
+import asyncio
 import re
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from playwright.async_api import Locator, expect
+from playwright.async_api import Locator, Route, expect
 
 from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import Visit
-from tests.browser.page_faults import PageFaults
 from tests.browser.pictures import keep_picture
 from tests.browser.talk_page import TalkPage
 
@@ -48,20 +48,48 @@ async def test_nothing_moves_while_an_answer_grows(
 
 
 async def test_speech_that_was_interrupted_before_its_recognition_is_named(
-    talk: TalkPage, controlled_vendor, controlled_strategy: str, page_faults: PageFaults
+    talk: TalkPage, controlled_vendor, controlled_strategy: str
 ) -> None:
-    page_faults.expected.append("status of 404")  # Nothing of the turn was stored.
     controlled_vendor.hears.clear()
     await talk.open(controlled_strategy)
     await talk.say_aloud()
     await talk.interrupt()
     await talk.answered("interrupted")
-    await expect(talk.user_message).to_have_text("Not recognized.")
-    await expect(talk.details).to_contain_text("Not recognized")
+    await expect(talk.user_message).to_have_text("Interrupted before it was recognized.")
+    await expect(talk.details).to_contain_text("Interrupted before it was recognized")
     await expect(talk.details).not_to_contain_text("Integrity verified")
     assert await talk.answer.evaluate(_BESIDE_TEXT)
     await check_accessibility(talk.page)
     await keep_picture(talk.page, "talk-not-recognized")
+    controlled_vendor.hears.set()
+
+
+async def test_speech_that_interrupts_an_answer_and_is_interrupted_itself_does_not_repeat_that_answer(
+    talk: TalkPage, controlled_vendor, controlled_strategy: str
+) -> None:
+    recording = asyncio.Event()
+
+    async def held_back(route: Route) -> None:
+        if route.request.method == "DELETE":
+            await recording.wait()
+        await route.continue_()
+
+    await talk.page.route("**/bp/ai/stream/*", held_back)
+    controlled_vendor.hears.clear()
+    await talk.open(controlled_strategy)
+    await talk.say("Tell me a story")
+    controlled_vendor.send("Once upon a time")
+    await expect(talk.answer).to_contain_text("Once upon a time")
+    async with talk.page.expect_response("**/bp/ai/conversation"):
+        await talk.press(talk.hold)
+        await talk.some_speech_recorded()
+        recording.set()
+        await talk.page.mouse.up()
+    await talk.interrupt()
+    await expect(talk.user_message).to_have_text("Interrupted before it was recognized.")
+    await expect(talk.details).to_contain_text("Interrupted before it was recognized")
+    await expect(log_of(talk).get_by_text("Once upon a time")).to_have_count(1)
+    assert await talk.stored("assistant") == ["Once upon a time"]
     controlled_vendor.hears.set()
 
 
