@@ -14,6 +14,8 @@ from tests.browser.pictures import keep_picture
 from tests.browser.talk_page import TalkPage
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
+MOST_BETWEEN_TURNS = 32
+"""Pixels between the text of an answer and the next message at a desk, where actions are hidden."""
 _TOPS = (
     "() => [...document.querySelectorAll('article')].map((each) => Math.round(each.getBoundingClientRect().top))"
 )
@@ -54,14 +56,32 @@ async def test_speech_that_was_interrupted_before_its_recognition_is_named(
     await talk.open(controlled_strategy)
     await talk.say_aloud()
     await talk.interrupt()
-    await talk.answered("interrupted")
     await expect(talk.user_message).to_have_text("Interrupted before it was recognized.")
+    await expect(log_of(talk)).to_have_text("Interrupted before it was recognized.")  # One line, and nothing else.
+    [line] = await log_of(talk).get_by_text("Interrupted").all()
+    assert (await talk.user_message.bounding_box())["height"] == (await line.bounding_box())["height"]
     await expect(talk.details).to_contain_text("Interrupted before it was recognized")
     await expect(talk.details).not_to_contain_text("Integrity verified")
-    assert await talk.answer.evaluate(_BESIDE_TEXT)
     await check_accessibility(talk.page)
     await keep_picture(talk.page, "talk-not-recognized")
     controlled_vendor.hears.set()
+
+
+async def test_hidden_actions_leave_no_gap_between_turns(
+    talk: TalkPage, controlled_vendor, controlled_strategy: str
+) -> None:
+    await talk.open(controlled_strategy)
+    await talk.say("Tell me a story")
+    await talk.interrupt()
+    await talk.answered("interrupted")
+    assert await talk.answer.evaluate(_BESIDE_TEXT)
+    note = talk.answer.get_by_text("Interrupted before any of it was heard.")
+    top = (await note.bounding_box())["y"]
+    await talk.say("And now?")
+    box = await log_of(talk).get_by_text("Interrupted before any of it was heard.").bounding_box()
+    assert box["y"] == top
+    assert (await talk.user_message.bounding_box())["y"] - box["y"] - box["height"] <= MOST_BETWEEN_TURNS
+    controlled_vendor.finish()
 
 
 async def test_speech_that_interrupts_an_answer_and_is_interrupted_itself_does_not_repeat_that_answer(

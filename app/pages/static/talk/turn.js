@@ -60,6 +60,11 @@ export class Turn {
     return this.answer.state === "running";
   }
 
+  /** Whether the turn is speech that was interrupted, by noise maybe, before its words were known. */
+  get unrecognized() {
+    return this.user.state === "interrupted";
+  }
+
   get hasAudio() {
     return this.sounds.length > 0;
   }
