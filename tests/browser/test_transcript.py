@@ -1,14 +1,12 @@
 """The transcript: nothing moves while an answer grows, and the reader decides what is in sight."""
 
-import asyncio
 import re
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from playwright.async_api import Locator, Route, expect
+from playwright.async_api import Locator, expect
 
-from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import Visit
 from tests.browser.pictures import keep_picture
 from tests.browser.talk_page import TalkPage
@@ -49,24 +47,6 @@ async def test_nothing_moves_while_an_answer_grows(
     assert (await talk.answer.bounding_box())["height"] == height
 
 
-async def test_speech_that_was_interrupted_before_its_recognition_is_named(
-    talk: TalkPage, controlled_vendor, controlled_strategy: str
-) -> None:
-    controlled_vendor.hears.clear()
-    await talk.open(controlled_strategy)
-    await talk.say_aloud()
-    await talk.interrupt()
-    await expect(talk.user_message).to_have_text("Interrupted before it was recognized.")
-    await expect(log_of(talk)).to_have_text("Interrupted before it was recognized.")  # One line, and nothing else.
-    [line] = await log_of(talk).get_by_text("Interrupted").all()
-    assert (await talk.user_message.bounding_box())["height"] == (await line.bounding_box())["height"]
-    await expect(talk.details).to_contain_text("Interrupted before it was recognized")
-    await expect(talk.details).not_to_contain_text("Integrity verified")
-    await check_accessibility(talk.page)
-    await keep_picture(talk.page, "talk-not-recognized")
-    controlled_vendor.hears.set()
-
-
 async def test_hidden_actions_leave_no_gap_between_turns(
     talk: TalkPage, controlled_vendor, controlled_strategy: str
 ) -> None:
@@ -82,35 +62,6 @@ async def test_hidden_actions_leave_no_gap_between_turns(
     assert box["y"] == top
     assert (await talk.user_message.bounding_box())["y"] - box["y"] - box["height"] <= MOST_BETWEEN_TURNS
     controlled_vendor.finish()
-
-
-async def test_speech_that_interrupts_an_answer_and_is_interrupted_itself_does_not_repeat_that_answer(
-    talk: TalkPage, controlled_vendor, controlled_strategy: str
-) -> None:
-    recording = asyncio.Event()
-
-    async def held_back(route: Route) -> None:
-        if route.request.method == "DELETE":
-            await recording.wait()
-        await route.continue_()
-
-    await talk.page.route("**/bp/ai/stream/*", held_back)
-    controlled_vendor.hears.clear()
-    await talk.open(controlled_strategy)
-    await talk.say("Tell me a story")
-    controlled_vendor.send("Once upon a time")
-    await expect(talk.answer).to_contain_text("Once upon a time")
-    async with talk.page.expect_response("**/bp/ai/conversation"):
-        await talk.press(talk.hold)
-        await talk.some_speech_recorded()
-        recording.set()
-        await talk.page.mouse.up()
-    await talk.interrupt()
-    await expect(talk.user_message).to_have_text("Interrupted before it was recognized.")
-    await expect(talk.details).to_contain_text("Interrupted before it was recognized")
-    await expect(log_of(talk).get_by_text("Once upon a time")).to_have_count(1)
-    assert await talk.stored("assistant") == ["Once upon a time"]
-    controlled_vendor.hears.set()
 
 
 @pytest.mark.parametrize("width", [1_280, 390])
