@@ -195,7 +195,7 @@ class TalkPage:
 
     async def disconnect(self) -> None:
         await self.open_details()
-        await self.button("Disconnect").click()
+        await self.button("Drop the connection").click()
 
     async def check_digest(self, text: str = "✓ Integrity verified") -> None:
         """Wait until the page shows this result of the digest comparison."""

@@ -11,6 +11,7 @@ from yarl import URL
 
 from streams.audio.durations import duration_s
 from tests.browser.conftest import SPOKEN, Visit
+from tests.browser.pictures import keep_picture
 from tests.browser.talk_page import TalkPage
 from tests.peers.sse_client import named
 
@@ -227,6 +228,30 @@ async def test_the_mouth_stands_still_with_reduced_motion(visit: Visit, fixed_st
     assert len(await talk.page.evaluate(_SHAPES)) <= 2
     await talk.button("Interrupt").click()
     await talk.answered("interrupted")
+
+
+async def test_there_are_tools_only_while_there_is_something_to_try(
+    talk: TalkPage, controlled_vendor, make_controlled_strategy, put
+) -> None:
+    await put("speech", "voice", VOICE)
+    await talk.open(await make_controlled_strategy(speech="voice"))
+    await talk.open_details()
+    tools = talk.details.get_by_label("Tools")
+    await talk.say("Tell me a story")
+    await expect(talk.button("Drop the connection")).to_be_enabled()
+    await expect(tools).to_contain_text("Tests that the answer resumes.")
+    mouth = tools.get_by_role("figure", name="Mouth shapes of the voice")
+    await expect(mouth).to_have_count(0)
+    controlled_vendor.send(LONG_STORY)
+    controlled_vendor.finish()
+    await expect(mouth).to_be_visible()
+    await keep_picture(talk.page, "inside-tools")
+    await talk.details.get_by_role("tab", name="Events").click()
+    await expect(mouth).to_have_count(0)
+    await talk.answered()
+    await expect(talk.button("Drop the connection")).to_have_count(0)
+    await talk.interrupt()
+    await expect(tools).to_be_hidden()
 
 
 async def test_the_mouth_has_the_shape_of_the_current_viseme(talk: TalkPage) -> None:

@@ -121,8 +121,9 @@ function Overview({ record, app, consoleUrl }) {
   `;
 }
 
-function titleOf({ said, request, running }) {
+function titleOf({ said, request, running, end }) {
   if (said) return said;
+  if (end?.finish_reason === "canceled") return "Interrupted before it was recognized";
   if (request.method === "GET") return "A resumed answer";
   return running ? "…" : "Not recognized";
 }

@@ -44,7 +44,8 @@ export function waitsOf(record) {
 /** Return the spans `[{kind, title, from, to, note}]` of a request, in the order of their stages. */
 export function spansOf(record) {
   const marks = marksOf(record);
-  const stages = [...inputSpans(record, marks), ...answerSpans(record, marks), ...voiceSpans(record, marks)];
+  const complete = [...inputSpans(record, marks), ...answerSpans(record, marks), ...voiceSpans(record, marks)];
+  const stages = isInterrupted(record) ? withInterruption(complete, marks.total) : complete;
   const gaps = record.gaps.map(({ lost_ms, open_ms, after }) => ({
     kind: "gap",
     title: "Disconnected",
@@ -65,14 +66,14 @@ export function axisOf(spans) {
 
 function inputSpans(record, marks) {
   if (!record.isSpoken) return marks.admission === undefined ? [] : [{ kind: "request", title: "Request", from: 0, to: marks.admission }];
-  const until = marks.stt ?? record.elapsed_ms;
+  const until = marks.stt ?? marks.total ?? record.elapsed_ms;
   const earliest = Math.max(0, until - sumOf(failuresIn(record, "stt")));
   const input = marks.input ?? earliest;
   const began = marks.stt === undefined ? Math.min(input, earliest) : input; // They may have begun during the upload.
   const spans = [{ kind: "recording", title: "Upload", from: 0, to: input }, ...failures(record, "stt", began, marks.stt)];
   const stage = { title: STAGES.stt, from: endOf(spans) };
   if (marks.stt !== undefined) spans.push({ ...stage, kind: "stt", to: marks.stt });
-  else if (marks.input !== undefined && record.running) spans.push({ ...stage, kind: "waiting", to: until, note: "waiting" });
+  else if (marks.input !== undefined && isOpen(record)) spans.push({ ...stage, kind: "waiting", to: until, note: "waiting" });
   return spans;
 }
 
@@ -82,7 +83,9 @@ function answerSpans(record, marks) {
   const spans = failures(record, "llm", from, record.first("assistant_output_restart") ? undefined : marks.first_token);
   const began = endOf(spans, from);
   if (marks.first_token === undefined) {
-    return record.running ? [...spans, { kind: "waiting", title: STAGES.llm, from: began, to: record.elapsed_ms, note: "waiting" }] : spans;
+    if (!isOpen(record)) return spans;
+    const to = marks.total ?? record.elapsed_ms;
+    return [...spans, { kind: "waiting", title: STAGES.llm, from: began, to, note: "waiting" }];
   }
   const last = record.last(CHUNK)?.at_ms ?? marks.first_token;
   return [
@@ -103,6 +106,18 @@ function voiceSpans(record, marks) {
     { kind: "voice", title: STAGES.tts, from: began, to: marks.first_audio },
     { kind: "audio", title: "Audio", from: marks.first_audio, to: record.last(AUDIO)?.at_ms ?? marks.first_audio },
   ];
+}
+
+const isInterrupted = ({ end }) => end?.finish_reason === "canceled";
+
+/** Whether the stage that was reached last has not ended by itself. */
+const isOpen = (record) => record.running || isInterrupted(record);
+
+/** The last stage of an interrupted request went on until the interruption. */
+function withInterruption(stages, at) {
+  const tried = stages.filter(({ kind }) => kind !== "failed");
+  const last = tried.findLast(({ to }) => to === endOf(tried));
+  return stages.map((span) => (span === last ? { ...span, to: at, note: "interrupted" } : span));
 }
 
 /** The failed attempts of a stage between `from` and `to`. If they did not fit one after the other, they overlapped. */

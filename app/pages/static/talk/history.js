@@ -13,7 +13,10 @@ export async function newestRecords(client, conversationId) {
   }
 }
 
-/** Return what is stored of a turn that was interrupted, or null. `recordId` is null if its last event is missing. */
+/**
+ * Return what is stored of a turn that was interrupted, or null. `recordId` is null if its last event is missing: then it
+ * is the record that follows `before`, the one of the turn before, or 0.
+ */
 export async function recordOf(client, conversationId, { recordId, before }) {
   if (recordId !== null) {
     const { conversation_records } = await client.history(conversationId, { recordId });

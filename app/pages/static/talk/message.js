@@ -6,7 +6,7 @@ import { Icon, IconButton } from "./icons.js";
 
 const STATES = { interrupted: "Interrupted. Only this part was heard.", failed: "This answer broke off." };
 const EMPTY = { interrupted: "Interrupted before any of it was heard.", failed: "There was no answer." };
-const UNHEARD = { complete: "Not recognized." };
+const UNHEARD = { complete: "Not recognized.", interrupted: "Interrupted before it was recognized." };
 const COPIED_MS = 2_000;
 
 const seconds = new Intl.NumberFormat(undefined, { minimumFractionDigits: 1, maximumFractionDigits: 1 });

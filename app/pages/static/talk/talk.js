@@ -158,7 +158,7 @@ export class Talk {
     const resumable = turn?.call?.streamId && this.#answering;
     const stream = resumable && {
       id: turn.call.streamId,
-      before: turn.before,
+      before: this.#recordBefore(turn),
       speaks: turn.speaks,
       heard_ms: this.#playback.heardOf(turn),
     };
@@ -204,12 +204,17 @@ export class Talk {
   }
 
   #newTurn(options) {
-    const before = Math.max(0, ...this.turns.map(({ recordId }) => recordId ?? 0));
     const { speaks, language, answerLanguage } = this.choices ?? {};
-    const turn = new Turn({ before, speaks, languages: [language, answerLanguage], ...options });
+    const turn = new Turn({ speaks, languages: [language, answerLanguage], ...options });
     this.turns.push(turn);
     this.#onChange();
     return turn;
+  }
+
+  /** The id of the last record before a turn, or 0. It changes when the turn before, which may be interrupted, gets its own. */
+  #recordBefore(turn) {
+    const earlier = this.turns.slice(0, this.turns.indexOf(turn));
+    return Math.max(0, ...earlier.map(({ recordId }) => recordId ?? 0));
   }
 
   #readOptions(turn) {
@@ -281,8 +286,10 @@ export class Talk {
     const last = await Promise.race([turn.reading, late]);
     try {
       const { conversationId } = turn.call;
-      const isKnown = turn.recordId !== null || (last !== NOT_YET && conversationId !== null);
-      const record = isKnown ? await recordOf(this.#client, conversationId, turn) : null;
+      const { recordId, ended } = turn;
+      const mayBeStored = recordId !== null || (!ended && last !== NOT_YET && conversationId !== null);
+      const stored = { recordId, before: this.#recordBefore(turn) };
+      const record = mayBeStored ? await recordOf(this.#client, conversationId, stored) : null;
       if (record) turn.replaceByRecord(record);
       else turn.nothingStored();
     } catch (error) {
@@ -303,7 +310,7 @@ export class Talk {
 
   async #resume({ id, before, speaks, heard_ms }) {
     this.turns = this.turns.filter(({ recordId }) => recordId <= before);
-    const turn = this.#newTurn({ before, speaks, heardBefore: heard_ms });
+    const turn = this.#newTurn({ speaks, heardBefore: heard_ms });
     turn.call = this.#client.resume(id, this.#readOptions(turn));
     const error = await this.#read(turn);
     if (!error?.status) return;

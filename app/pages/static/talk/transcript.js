@@ -34,6 +34,7 @@ export function Transcript({ talk, player, welcome, onInside }) {
           (turn) => html`
             <${Message} key=${`${turn.key}-user`} role="user" title="You" content=${turn.user} language=${turn.languages[0]} />
             ${!(turn.listening && turn.running) &&
+            !turn.unrecognized &&
             html`<${Message} key=${`${turn.key}-answer`} role="assistant" title="Parley" content=${turn.answer} language=${turn.languages[1]}>
               <${AnswerActions} talk=${talk} turn=${turn} onInside=${() => onInside(turn)} />
             <//>`}

@@ -16,6 +16,8 @@ export class Turn {
   /** When the turn began. */
   at = new Date();
   recordId = null;
+  /** Whether the last event has arrived. Then, without a `recordId`, the server has stored nothing. */
+  ended = false;
   /** Whether the server has stored anything of this turn. */
   stored = false;
   /** Mouth shapes as `[ms, id, index]`, timed from the start of the paragraph's audio. */
@@ -37,13 +39,13 @@ export class Turn {
   #leaving = new AbortController();
 
   /**
-   * `input`: `{text}` or `{audio}`. `before`: the id of the previous record. `speaks`: whether the answer is expected
-   * to have audio. `heardBefore`: milliseconds heard before a reload. `languages`: of the user and of the answer.
+   * `input`: `{text}` or `{audio}`. `speaks`: whether the answer is expected to have audio. `heardBefore`: milliseconds
+   * heard before a reload. `languages`: of the user and of the answer.
    */
-  constructor({ input = {}, before = 0, speaks = false, heardBefore = 0, languages = [] } = {}) {
+  constructor({ input = {}, speaks = false, heardBefore = 0, languages = [] } = {}) {
     count += 1;
     this.key = `turn-${count}`;
-    Object.assign(this, { input, before, speaks, heardBefore, languages });
+    Object.assign(this, { input, speaks, heardBefore, languages });
     if (input.text) this.user.paragraphs = [input.text];
   }
 
@@ -56,6 +58,11 @@ export class Turn {
 
   get running() {
     return this.answer.state === "running";
+  }
+
+  /** Whether the turn is speech that was interrupted, by noise maybe, before its words were known. */
+  get unrecognized() {
+    return this.user.state === "interrupted";
   }
 
   get hasAudio() {
@@ -100,7 +107,7 @@ export class Turn {
 
   /** Note that the turn was interrupted before anything was stored. */
   nothingStored() {
-    this.user.state = "complete";
+    this.user.state = this.user.paragraphs.length ? "complete" : "interrupted";
     this.answer = { paragraphs: [], state: "interrupted", notes: [] };
   }
 
@@ -146,11 +153,11 @@ export class Turn {
   }
 
   #ended({ finish_reason, record_id, speech, latency_ms }) {
-    this.recordId = record_id;
+    [this.recordId, this.ended] = [record_id, true];
     this.stored ||= record_id !== null;
     this.latencyMs = latency_ms?.first_audio ?? latency_ms?.first_text ?? null;
-    this.user.state = "complete";
     if (finish_reason === "canceled") return; // The history has the part that remains.
+    this.user.state = "complete";
     this.answer.state = "complete";
     if (FINISHES[finish_reason]) this.answer.notes.push(FINISHES[finish_reason]);
     if (speech) this.answer.notes.push(`The rest has no audio: ${speech.message}.`);
