@@ -7,7 +7,9 @@ from uuid import uuid4
 import pytest
 from playwright.async_api import Browser, expect
 
+from app.process.figures import FiguresOfProcess
 from app.settings import Settings
+from storage.operators import figures
 from tests.browser.console.console_page import check, execute, overview
 from tests.browser.page_faults import PageFaults
 from tests.running.another_server import another_server
@@ -35,6 +37,7 @@ values ('default', lpad(to_hex((extract(epoch from now()) * 1000)::bigint), 12, 
 """
 LINES = (
     "1 process has stopped reporting",
+    "1 vendor fails in nearly all attempts",
     "1 payment does not agree with its platform",
     "1 email is held",
     "2 jobs are held",
@@ -69,6 +72,8 @@ async def test_the_overview_is_calm_until_something_needs_attention(
                 await execute(server, statement)
         async with another_server(own) as server, overview(chromium, server, page_faults) as page:
             # This server has not read any figures yet, so it reads the new ones.
+            failing = {**FiguresOfProcess(server.services).read(), "attempts": {"llm\tvendor\tfailed": 9}}
+            await figures.publish(server.services.valkey, "another-process", failing)
             attention = page.get_by_role("region", name="Needs attention")
             for line in LINES:
                 await expect(attention.get_by_role("link").filter(has_text=line)).to_be_visible()
