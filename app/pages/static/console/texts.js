@@ -128,9 +128,9 @@ export const TEXTS = {
   action: {
     reason: "Reason",
     reasonHelp: "The audit log keeps it.",
-    nameFirst: "Type the name to enable this.",
+    nameFirst: "Fill in the confirmation to enable this.",
     reasonFirst: "Give the reason to enable this.",
-    typeName: (name) => `Type ${name} to confirm`,
+    typeName: (names) => `Type ${names.join(" or ")} to confirm`,
     running: "Working…",
     uncertain: "It may have been done nevertheless. Press the button again to be sure: it is done only once.",
   },
