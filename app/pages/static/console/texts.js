@@ -139,7 +139,7 @@ export const TEXTS = {
     CREATED: "Not approved", APPROVED: "Approved", COMPLETED: "Completed", VOIDED: "Canceled", NEW: "New", ACTIVE: "Active",
     CANCELLED: "Canceled", SUSPENDED: "Suspended", APPROVAL_PENDING: "Not approved", START: "In progress", SUCCESS: "Paid", FAILED: "Failed",
     active: "Active", frozen: "Frozen", banned: "Banned", deactivated: "Erased", ended: "Ended", succeeded: "Succeeded", canceled: "Canceled", sent: "Sent",
-    refused: "Refused", suppressed: "Suppressed", sending: "Sending", waiting: "Waiting", requires_payment_method: "Declined",
+    refused: "Refused", suppressed: "Suppressed", sending: "Sending", waiting: "Waiting", requires_payment_method: "Waits for a card", declined: "Declined",
     requires_action: "Needs the customer", abandoned: "Abandoned", new: "New", starting: "Starting", processing: "In progress",
     past_due: "Payment overdue", unpaid: "Unpaid", trialing: "Trial", EXPIRED: "Expired", incomplete_expired: "Expired", paused: "Paused", deleted: "Deleted",
     complete: "Complete", incomplete: "Incomplete", interrupted: "Interrupted", running: "Running",
