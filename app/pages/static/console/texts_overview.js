@@ -6,6 +6,7 @@ const STORES = { postgres: "PostgreSQL", valkey: "Valkey", objects: "the object 
 const listOf = (names, count) => `${names.join(", ")}${count > names.length ? " …" : ""}`;
 
 const STAGES = { stt: "Recognition", llm: "Language model", tts: "Speech", assess: "Pronunciation" };
+const KINDS = { conversation: ["conversation", "conversations"], tts: ["speech stream", "speech streams"], pronunciation: ["pronunciation", "pronunciations"] };
 const vendorOf = (name) => {
   const [stage, ...vendor] = name.split("/");
   return `${vendor.join("/")} (${(STAGES[stage] ?? stage).toLowerCase()})`;
@@ -45,10 +46,10 @@ export const OVERVIEW_TEXTS = {
     },
   },
   overviewPage: {
-    live: "Live streams", perMinute: "Streams ended a minute", requests: "Requests a minute", money: "Paid today", cost: "Vendors today", costNote: "at the configured prices", waiting: "Waiting jobs",
+    live: "Live streams", perMinute: "Streams ended a minute", requests: "Requests a minute", money: "Paid today", cost: "Vendor costs today", costNote: "at the configured prices", waiting: "Waiting jobs",
     oldest: (seconds) => `oldest waits ${seconds < 60 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`}`,
     readers: (count) => `${count} ${count === 1 ? "reader" : "readers"}`, noneRuns: "No stream runs now", nothing: "–", errorType: "Error type", responses: "Responses", payments: (count) => `${count} ${count === 1 ? "payment" : "payments"}`,
-    kinds: { conversation: "conversations", tts: "speech", pronunciation: "pronunciations" },
+    kind: (name, count) => many(count, ...(KINDS[name] ?? [name, name])),
     vendors: "Vendors", vendorsLead: "Time to the first output in the last five minutes.", vendor: "Vendor", stage: "Stage", attempts: "Attempts", failed: "Failed",
     p50: "p50", p95: "p95", noVendors: "No attempt in the last five minutes.",
     stages: STAGES,
