@@ -21,6 +21,7 @@ What = Literal[
     "versions",
     "config",
     "breaker",
+    "vendor",
     "mismatch",
     "webhook",
     "mail",
@@ -33,23 +34,29 @@ class AttentionRow(Model):
     what: What
     """`store`: a process cannot use a store. `worker`: no worker runs, so no job does. `silent_process`: a process
     has neither ended nor reported for 30 s. `versions`: processes have different versions. `config`: a config
-    cannot be used. `breaker`: the circuit breaker of a vendor account is open. `mismatch`: a difference with a
-    payment platform is not settled. `webhook`: the last attempt to process a webhook failed. `mail`: an email is
-    held. `job`: another job is held. `sink`: a sink has not accepted events."""
+    cannot be used. `breaker`: the circuit breaker of a vendor account is open. `vendor`: a vendor
+    has failed in nearly all attempts of the last five minutes, and in at least three. `mismatch`: a difference
+    with a payment platform is not settled. `webhook`: the last attempt to process a webhook failed. `mail`: an
+    email is held. `job`: another job is held. `sink`: a sink has not accepted events."""
     count: int
     """How many there are; of webhooks and mismatches, at most 1000 are counted."""
     names: list[str]
-    """The first of them, such as `default/mail/welcome` for a config."""
+    """The first of them, such as `default/mail/welcome` for a config, or `llm/vendor` for a vendor."""
 
 
-def attention_of(services: Services, stored: Figures, processes: Sequence[Mapping[str, Any]]) -> list[AttentionRow]:
-    """Return what needs attention. `processes` are the figures that the server processes have published."""
-    found = _found(services, stored, processes)
+def attention_of(
+    services: Services, stored: Figures, processes: Sequence[Mapping[str, Any]], *, failing: Iterable[str]
+) -> list[AttentionRow]:
+    """Return what needs attention.
+
+    `processes` are the figures that the server processes have published, `failing` the vendors that fail now.
+    """
+    found = _found(services, stored, processes, failing)
     return [AttentionRow(what=what, count=count, names=names[:_NAMES]) for what, count, names in found if count]
 
 
 def _found(
-    services: Services, stored: Figures, processes: Sequence[Mapping[str, Any]]
+    services: Services, stored: Figures, processes: Sequence[Mapping[str, Any]], failing: Iterable[str]
 ) -> Iterator[tuple[What, int, list[str]]]:
     yield _each("store", {*stores_away(), *_all_of(processes, "stores_away")})
     yield "worker", int(stored.workers == 0), []
@@ -58,6 +65,7 @@ def _found(
     yield "versions", len(versions) if len(versions) > 1 else 0, sorted(versions)
     yield _each("config", ["/".join(key) for key in services.configs.broken()])
     yield _each("breaker", {*_all_of(processes, "breakers")})
+    yield _each("vendor", failing)
     yield "mismatch", stored.mismatches, []
     yield "webhook", stored.failed_webhooks, []
     held = {job.task: job.count for job in stored.jobs if job.status == "failed"}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from app.admin.apps import require_app
+from app.admin.apps import currency_of, require_app
 from app.admin.area import FOR_ADMINS, FOR_VIEWERS
 from app.http.paging import Page, PageQuery, page_of
 from app.http.rows.endpoint import Call, Endpoint
@@ -63,6 +63,8 @@ class AttemptList(Model):
     """In the order in which they began: `stage`, `strategy`, `vendor`, `model`, `outcome`, `message`, `started_ms`
     (after the arrival of the request), `first_output_ms`, `elapsed_ms`, the units of usage, and `price` in the
     app's currency."""
+    currency: str
+    """The app's currency, or empty if its config cannot be used."""
 
 
 async def read_texts(call: Call, path: Path[ConversationPath], query: Query[PageQuery[QueryInt]]) -> TurnList:
@@ -97,7 +99,12 @@ async def read_attempts(call: Call, path: Path[StreamPath]) -> AttemptList:
         found = await attempts.of_stream(conn, path.app, stream_id=path.stream_id)
     if found is None:
         raise StreamNotFound(path.stream_id)
-    return AttemptList(user_id=found.uid, began_at=rfc3339(found.began_at), attempts=found.attempts)
+    return AttemptList(
+        user_id=found.uid,
+        began_at=rfc3339(found.began_at),
+        attempts=found.attempts,
+        currency=currency_of(call.services.configs, path.app),
+    )
 
 
 def _row(record: conversations.Record) -> TurnRow:

@@ -26,6 +26,10 @@ from streams.wire.model import Model
 from vendors.calls.metrics import BUCKETS_S
 
 EVERY_S = 2.0
+_MIN_FAILURES = 3
+"""Fewer failures of a vendor need no attention: they may be an accident, or a config that is being tried."""
+_FAILING_SHARE = 0.9
+"""The share of failed attempts from which on a vendor counts as failing."""
 WATCHED_S = 60.0
 """How long one response lasts. Then the console makes a new request, which checks the session again."""
 
@@ -139,9 +143,10 @@ async def _overview(services: Services) -> Overview:
     with suppress(StoreError):
         stored = await services.stored_figures.read()
     processes = list(found.values())
+    vendors = _vendors(processes)
     return Overview(
         at=rfc3339(datetime.now(UTC)),
-        attention=attention_of(services, stored, processes),
+        attention=attention_of(services, stored, processes, failing=_failing(vendors)),
         processes=[
             _process(name, process) for name, process in sorted(found.items(), key=lambda item: item[1]["began_at"])
         ],
@@ -151,7 +156,7 @@ async def _overview(services: Services) -> Overview:
         requests_per_minute=round(
             sum(process["requests"] * 60 / max(1, process["rate_s"]) for process in processes), 1
         ),
-        vendors=_vendors(processes),
+        vendors=vendors,
         errors=_counted(_summed(process["errors"] for process in processes)),
         breakers=sorted({account for process in processes for account in process["breakers"]}),
         cost=_cost(services, stored),
@@ -218,6 +223,15 @@ def _vendors(processes: Sequence[Mapping[str, Any]]) -> list[VendorRow]:
             )
         )
     return rows
+
+
+def _failing(vendors: Iterable[VendorRow]) -> list[str]:
+    """Return the vendors that fail in nearly all attempts, as `stage/vendor`."""
+    return [
+        f"{row.stage}/{row.vendor}"
+        for row in vendors
+        if row.failed >= max(_MIN_FAILURES, row.attempts * _FAILING_SHARE)
+    ]
 
 
 def quantile_ms(buckets: Sequence[int], share: float) -> int | None:

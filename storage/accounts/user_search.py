@@ -44,6 +44,15 @@ _IDENTITIES = f"""
 array(select platform || ': ' || social_id from identities i
     where i.uid = u.uid and i.app_id = u.app_id and platform <> all(array{list(SECRET_IDS)}) order by create_time)
 """
+_IDENTITIES_OF = f"select {_IDENTITIES} from users u where app_id = $1 and uid = $2"
+
+
+async def identities_of(conn: Connection, app_id: str, uid: str) -> list[str]:
+    """Return the ids of a user at platforms, as `FoundUser.identities` does."""
+    found: list[str] | None = await conn.fetchval(_IDENTITIES_OF, app_id, uid)
+    return found or []
+
+
 _COLUMNS = f"""
 u.app_id, u.uid, u.status, u.name, u.create_time, u.last_login, u.banned_at, u.ban_ends_at, u.ban_reason,
 {_IDENTITIES} as identities

@@ -74,8 +74,9 @@ class Origin:
 
 COMMAND = Origin("command")
 """The origin of changes from the command line, by a user with access to the database."""
-RESERVED_NAMES = frozenset({ROOT, COMMAND.actor, "admin"})
-"""Names of other authors, in lower case. `admin` is the default author of revisions by the root token."""
+RESERVED_NAMES = frozenset({ROOT, COMMAND.actor, "admin", "seed"})
+"""Names of other authors, in lower case. `admin` is the default author of revisions by the root token, `seed`
+that of the configs of a development server."""
 
 
 class Subject(NamedTuple):

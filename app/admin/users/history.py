@@ -11,7 +11,7 @@ from app.admin.users.users import USER_ERRORS, BanView, UserPath, ban_view, user
 from app.http.paging import Page, PageQuery, cursor, page_of
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Path, Query
-from storage.accounts import user_history, users
+from storage.accounts import user_history, user_search, users
 from storage.accounts.sessions import listed_sessions
 from storage.accounts.user_history import KINDS, Happened
 from storage.accounts.users import Status
@@ -87,6 +87,8 @@ class AccountReply(Model):
     name: str
     cuid: str
     """The app's own id of the user."""
+    identities: list[str]
+    """The ids at platforms, as `platform: id`. Ids that are secrets of a client are left out."""
     created_at: str
     closes_at: str | None = None
     """When the freeze ends and the account is deactivated. Only for frozen users."""
@@ -116,6 +118,7 @@ async def read_user(call: Call, path: Path[UserPath]) -> AccountReply:
             status=user.status,
             name=user.name,
             cuid=user.cuid,
+            identities=await user_search.identities_of(conn, path.app, user.uid),
             created_at=rfc3339(user.create_time),
             closes_at=None if user.close_time is None else rfc3339(user.close_time),
             ban=ban_view(user.ban(now=now)),

@@ -71,8 +71,10 @@ async def test_nothing_needs_attention_while_a_worker_runs(server: Server) -> No
 async def test_each_cause_is_one_row_with_a_number_and_names_the_worst_first(server: Server) -> None:
     await execute(server, HELD, WEBHOOKS, MISMATCHES, EVENTS, SILENT)
     await break_config(server)
-    own = FiguresOfProcess(server.services).read()
+    attempts = {"llm\tfailing\tfailed": 9, "llm\tfailing\twon": 1, "stt\tgood\twon": 9, "stt\tgood\tfailed": 3}
+    own = {**FiguresOfProcess(server.services).read(), "attempts": attempts}
     other = {**own, "version": "1.2.3", "breakers": ["default/an-account"], "stores_away": ["objects"]}
+    other["attempts"] = {"tts\trare\tfailed": 2}
     await figures.publish(server.services.valkey, "own", {**own, "version": "1.2.4", "breakers": []})
     await figures.publish(server.services.valkey, "other", other)
     found = [(row["what"], row["count"], row["names"]) for row in (await overview(server))["attention"]]
@@ -83,6 +85,7 @@ async def test_each_cause_is_one_row_with_a_number_and_names_the_worst_first(ser
         ("versions", 2, ["1.2.3", "1.2.4"]),
         ("config", 1, ["default/vendor_accounts/broken"]),
         ("breaker", 1, ["default/an-account"]),
+        ("vendor", 1, ["llm/failing"]),
         ("mismatch", 1, []),
         ("webhook", 2, []),
         ("mail", 1, ["send_mail"]),

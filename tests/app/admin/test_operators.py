@@ -183,6 +183,7 @@ async def test_database_that_refuses_writes_locks_no_operator_out(server: Server
 
 WRONG = [
     ({"name": "root"}, "name must not be root: the audit log uses this name"),
+    ({"name": "seed"}, "name must not be seed: the audit log uses this name"),
     ({"name": "command"}, "name must not be command: the audit log uses this name"),
     ({"name": "a b"}, "name must be 1 to 64 of A-Z a-z 0-9 . _ @ + - and begin with a letter or digit"),
     ({"name": "x" * 65}, "name must be 1 to 64 of A-Z a-z 0-9 . _ @ + - and begin with a letter or digit"),

@@ -116,6 +116,7 @@ async def test_the_history_of_a_user_has_pages_without_gaps_and_no_secret(server
     kinds = [row["kind"] for row in whole["history"]]
     assert sorted(kinds) == ["account", "asset", "identity", "identity", "operator", "session", "session"]
     assert device not in str(whole)
+    assert (await read(server, path))["identities"] == [f"email: {uid}@example.com"], "that of the device is secret"
     paged, before = [], ""
     while True:
         page = await read(server, f"{path}/history?size=2{before}")

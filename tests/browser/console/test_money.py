@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
+from streams.wire.codec import dumps
 from tests.app.payments.wallet.wallets import Wallet, wallet_at
 from tests.browser.console.console_page import PHONE, check, execute, viewing
 from tests.browser.page_faults import PageFaults
@@ -98,6 +99,33 @@ async def test_payments_are_refunded_and_their_refunds_disputes_and_sums_are_see
     await sums.get_by_text("Show as a table").click()
     await expect(sums.get_by_role("table")).to_contain_text("$")
     await check(page, "money-sales-table")
+
+
+CARD_PAYMENT = """
+insert into card_payments (payment_id, app_id, uid, config, amount, currency, intent_id, status, created_at,
+    checked_at)
+values ($1, 'default', $1, 'Default', 199, 'USD', $2, 'requires_payment_method', now(), now())
+"""
+DECLINED = """
+insert into webhooks (webhook_id, app_id, source, config, headers, body, received_at, status)
+values ($1, 'default', 'cardpay', 'Default', '{}', $2, now(), 'done')
+"""
+
+
+async def test_only_a_card_payment_that_was_tried_is_declined(page: Page, server: Server) -> None:
+    uid, _ = await server.login()
+    intent = f"pi_{uid}"
+    await execute(server, CARD_PAYMENT, uid, intent)
+    await page.goto(f"{server.url}/console#/money/orders?platform=cardpay")
+    row = page.get_by_role("row").filter(has_text=uid[:8])
+    await expect(row).to_contain_text("Waits for a card")
+    address = f"{server.url}/console#/users/default/{uid}/orders/{uid}"
+    await page.goto(address)
+    await expect(page.get_by_text("Waits for a card", exact=True)).to_be_visible()
+    await execute(server, DECLINED, uid, dumps({"type": "payment_intent.payment_failed", "id": intent}))
+    await page.reload()
+    await expect(page.get_by_text("Declined", exact=True)).to_be_visible()
+    await expect(page.get_by_text("The payment was declined.")).to_be_visible()
 
 
 async def test_a_viewer_cannot_refund(

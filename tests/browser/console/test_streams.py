@@ -112,6 +112,8 @@ async def test_a_viewer_watches_without_what_is_said(
         assert "secret" not in await log.inner_text()
         await expect(page.get_by_role("table", name="Attempts")).to_contain_text("Answered")
         await expect(page.get_by_role("button", name="Cancel stream")).to_have_count(0)
+        await expect(page.get_by_role("table", name="Attempts")).to_contain_text(" in, ")
+        await expect(page.get_by_role("table", name="Attempts")).to_contain_text("$0")
         await check(page, "stream-viewer")
         page_faults.expected.append("404")
         await page.goto(f"{server.url}/console#/streams/default/{new_id()}")

@@ -60,6 +60,8 @@ async def test_what_vendors_have_said_is_text(page: Page, server: Server, page_f
         await page.goto(f"{server.url}/console#/{address}")
         await expect(page.get_by_text(shown).first).to_be_visible()
         await check(page, f"text-{address.partition('?')[0].split('/')[1]}")
+    await page.goto(f"{server.url}/console#/streams/default/{stream}")
+    await expect(page.get_by_role("heading", name="Conversation", exact=True)).to_be_visible()
 
 
 async def test_the_report_of_the_doctor_is_text_and_what_is_broken_comes_first(page: Page, server: Server) -> None:

@@ -80,7 +80,8 @@ async def test_an_account_is_changed_with_a_reason(page: Page, server: Server) -
     await expect(page.get_by_text("Lost phone, 失くした")).to_be_visible()
     await page.get_by_role("button", name="Freeze", exact=True).click()
     await dialog.get_by_label("Reason").fill("Fraud")
-    await dialog.get_by_label(f"Type {uid} to confirm").fill(uid)
+    await expect(dialog.get_by_role("heading", name=f"Freeze Ada {SCRIPT}?")).to_be_visible()
+    await dialog.get_by_label(f"Type {uid}@example.com or {uid[-6:]} to confirm").fill(uid[-6:])
     await dialog.get_by_role("button", name="Freeze").click()
     await expect(page.get_by_text("The account is frozen.", exact=True)).to_be_visible()
     await check(page, "frozen")
@@ -91,25 +92,29 @@ async def test_an_account_is_changed_with_a_reason(page: Page, server: Server) -
     await page.set_viewport_size(PHONE)
     for button, name, said in (
         ("End sessions", "", "The sessions have ended."),
-        ("Freeze", uid, "The account is frozen."),
+        ("Freeze", f"{uid}@example.com", "The account is frozen."),
         ("Recover", "", "The account is active again."),
     ):
         await page.get_by_role("button", name=button, exact=True).click()
         await dialog.get_by_label("Reason").fill("On the way")
         if name:
-            await dialog.get_by_label(f"Type {name} to confirm").fill(name)
+            await dialog.get_by_label(f"Type {name} or {uid[-6:]} to confirm").fill(name)
         await dialog.get_by_role("button", name=button).click()
         await expect(page.get_by_text(said, exact=True)).to_be_visible()
 
 
 async def test_a_user_is_banned_until_a_day_and_the_ban_is_lifted(page: Page, server: Server) -> None:
     uid = await buyer(server)
+    await execute(server, "update users set name = '' where uid = $1", uid)
     await page.goto(f"{server.url}/console#/users/default/{uid}")
+    await expect(page.get_by_role("heading", name=f"{uid}@example.com")).to_be_visible()
+    await expect(page.get_by_text(f"email: {uid}@example.com", exact=True)).to_be_visible()
     await page.get_by_role("button", name="Ban", exact=True).click()
     dialog = page.get_by_role("dialog")
+    await expect(dialog.get_by_role("heading", name=f"Ban {uid}@example.com?")).to_be_visible()
     await dialog.get_by_label("Ban ends").fill("2090-01-01T12:00")
     await dialog.get_by_label("Reason").fill("Spam, スパム")
-    await dialog.get_by_label(f"Type {uid} to confirm").fill(uid)
+    await dialog.get_by_label(f"{uid[-6:]} to confirm").fill(uid[-6:])
     await dialog.get_by_role("button", name="Ban", exact=True).click()
     await expect(page.get_by_text("Reason: Spam, スパム")).to_be_visible()
     await expect(page.get_by_text("developer banned the user")).to_be_visible()
@@ -121,7 +126,7 @@ async def test_a_user_is_banned_until_a_day_and_the_ban_is_lifted(page: Page, se
     await page.set_viewport_size(PHONE)
     await page.get_by_role("button", name="Ban", exact=True).click()
     await dialog.get_by_label("Reason").fill("Spam again")
-    await dialog.get_by_label(f"Type {uid} to confirm").fill(uid)
+    await dialog.get_by_label(f"{uid[-6:]} to confirm").fill(uid[-6:])
     await dialog.get_by_role("button", name="Ban", exact=True).click()
     await expect(page.get_by_text("Reason: Spam again")).to_be_visible()
     await lift(page)

@@ -7,19 +7,20 @@ import { TEXTS } from "./texts.js";
 const texts = TEXTS.action;
 
 /**
- * A button that opens a dialog. `text` says what will happen. `name`: must be typed. `reason`: is asked for.
+ * A button that opens a dialog. `text` says what will happen. `name`, or one of `names`: must be typed. `heading`: of the
+ * dialog, instead of `title`. `reason`: is asked for.
  * `fields`: `{id, title, type, required, value, help, options}`. `onRun({reason, values, send})` returns a promise:
  * `send(method, path, body)` calls the admin API with the reason, and with one key for all attempts of this dialog, so
  * that an attempt whose answer was lost can be repeated without a second effect.
  */
-export function Action({ title, text, name, reason, fields = [], danger, primary, onRun, onDone, disabled }) {
+export function Action({ title, heading = title, text, name, names = name ? [name] : [], reason, fields = [], danger, primary, onRun, onDone, disabled }) {
   const [open, setOpen] = useState(false);
   const style = `${primary ? "" : "quiet"} small ${danger ? "dangerous" : ""}`;
   return html`<button type="button" class=${style} disabled=${disabled} onClick=${() => setOpen(true)}>${title}</button>
-    ${open && html`<${Ask} ...${{ title, text, name, reason, fields, danger, onRun, onDone }} onClose=${() => setOpen(false)} />`}`;
+    ${open && html`<${Ask} ...${{ title, heading, text, names, reason, fields, danger, onRun, onDone }} onClose=${() => setOpen(false)} />`}`;
 }
 
-function Ask({ title, text, name, reason, fields, danger, onRun, onDone, onClose }) {
+function Ask({ title, heading, text, names, reason, fields, danger, onRun, onDone, onClose }) {
   const dialog = useRef();
   const [typed, setTyped] = useState("");
   const [why, setWhy] = useState("");
@@ -39,18 +40,19 @@ function Ask({ title, text, name, reason, fields, danger, onRun, onDone, onClose
       setState(failure(error));
     }
   };
-  const ready = (!name || typed.trim() === name) && (!reason || why.trim() !== "") && !state.running;
+  const named = !names.length || names.includes(typed.trim());
+  const ready = named && (!reason || why.trim() !== "") && !state.running;
   return html`<dialog ref=${dialog} onClose=${onClose} aria-labelledby="action-title">
     <form onSubmit=${submit}>
-      <h2 id="action-title">${title}</h2>
+      <h2 id="action-title">${heading}</h2>
       ${text && html`<p>${text}</p>`}
       ${fields.map((field) => html`<${FieldOf} key=${field.id} field=${field} value=${values[field.id]} locked=${state.isUncertain}
         onInput=${(next) => setValues({ ...values, [field.id]: next })} />`)}
       ${reason && html`<label>${texts.reason}<input required maxlength="500" value=${why} readonly=${state.isUncertain} onInput=${(event) => setWhy(event.currentTarget.value)} />
         <small>${texts.reasonHelp}</small></label>`}
-      ${name && html`<label>${texts.typeName(name)}<input autocomplete="off" spellcheck="false" value=${typed} onInput=${(event) => setTyped(event.currentTarget.value)} /></label>`}
+      ${names.length > 0 && html`<label>${texts.typeName(names)}<input autocomplete="off" spellcheck="false" value=${typed} onInput=${(event) => setTyped(event.currentTarget.value)} /></label>`}
       ${state.error && html`<p class="error" role="alert">${state.error}</p>`}
-      ${!ready && !state.running && html`<small>${name && typed.trim() !== name ? texts.nameFirst : texts.reasonFirst}</small>`}
+      ${!ready && !state.running && html`<small>${named ? texts.reasonFirst : texts.nameFirst}</small>`}
       <div class="actions end">
         <button type="button" class="quiet" onClick=${onClose}>${TEXTS.cancel}</button>
         <button class=${danger ? "danger" : ""} disabled=${!ready} aria-busy=${state.running ? "true" : null}>${state.running ? texts.running : title}</button>

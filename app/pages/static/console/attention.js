@@ -13,6 +13,7 @@ const PAGES = {
   versions: () => hrefOf(["operations"]),
   config: (row) => (only(row) ? hrefOf(["configs", ...only(row)]) : hrefOf(["configs"])),
   breaker: () => hrefOf(["configs"], { kind: "vendor_accounts" }),
+  vendor: () => hrefOf(["streams", "ended"]),
   mismatch: () => hrefOf(["money", "mismatches"], { resolved: "false" }),
   webhook: () => hrefOf(["money", "webhooks"], { status: "failed" }),
   mail: ({ names }) => hrefOf(["jobs", "held"], { job: names[0] }),

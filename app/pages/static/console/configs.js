@@ -2,6 +2,7 @@
 
 import { html, useState } from "../vendor/preact.js";
 import { read } from "./api.js";
+import { authorOf } from "./audit.js";
 import { CsvButton } from "./csv.js";
 import { allDrafts } from "./drafts.js";
 import { Choice, Search } from "./list.js";
@@ -40,7 +41,7 @@ const COLUMNS = [
   { id: "app", title: TEXTS.list.app, sorts: true, of: (row) => row.app },
   { id: "state", title: texts.state, of: (row) => html`<${Reasons} row=${row} />` },
   { id: "revision", title: texts.revision, number: true, of: (row) => row.revision },
-  { id: "author", title: texts.author, sorts: true, of: (row) => row.author },
+  { id: "author", title: texts.author, sorts: true, of: (row) => authorOf(row.author) },
   { id: "updated_at", title: texts.updated, sorts: true, of: (row) => html`<${Time} at=${row.updated_at} />` },
 ];
 

@@ -2,6 +2,7 @@
 
 import { html, useEffect, useRef, useState } from "../vendor/preact.js";
 import { configPath, read, write } from "./api.js";
+import { authorOf } from "./audit.js";
 import { ifUnchanged, isConflict } from "./conditions.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Time } from "./parts.js";
@@ -38,7 +39,7 @@ export function History({ config, canEdit, onRestored }) {
   const columns = [
     { id: "revision", title: texts.revision, of: (row) => html`<span>${row.revision} ${row.deleted && html`<span class="badge bad">${texts.deleted}</span>`}</span>` },
     { id: "updated_at", title: texts.updated, of: (row) => html`<${Time} at=${row.updated_at} />` },
-    { id: "author", title: texts.author, of: (row) => row.author },
+    { id: "author", title: texts.author, of: (row) => authorOf(row.author) },
     { id: "comment", title: restoring.reason, of: (row) => row.comment },
     { id: "actions", title: "", of: actions },
   ];

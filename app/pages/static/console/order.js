@@ -43,10 +43,12 @@ export function Order({ route, canEdit }) {
 
 function Trace({ app, user, trace, done, canEdit, refunded }) {
   const { order, verdict } = trace;
+  // The platform waits for a card before the first attempt, and again after one that was declined.
+  const state = verdict === "declined" && order.status === "requires_payment_method" ? verdict : order.status;
   const verdictTexts = texts.verdicts[verdict];
   return html`
     <${Crumbs} steps=${[[TEXTS.users, hrefOf(["users"], { app })], [`${user.slice(0, 8)}…`, userHref(app, user)], [order.amount === undefined ? texts.subscription : texts.order]]} />
-    <header class="head"><h1>${order.product ?? texts.noProduct}</h1><${Badge} state=${order.status} />
+    <header class="head"><h1>${order.product ?? texts.noProduct}</h1><${Badge} state=${state} />
       ${order.amount !== undefined && html`<strong class="amount">${amountOf(order.amount, order.currency)}</strong>`}
       ${canEdit && html`<div class="actions"><${Refund} order=${order} onDone=${refunded} /></div>`}</header>
     ${done && html`<p class="good" role="status">${done}</p>`}

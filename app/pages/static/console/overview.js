@@ -5,17 +5,18 @@ import { Attention } from "./attention.js";
 import { actionOf, actorOf, subjectOf } from "./audit.js";
 import { watch } from "./events.js";
 import { amountOf, costOf } from "./formats.js";
-import { Badge, Time } from "./parts.js";
+import { Badge, Stacked, Time } from "./parts.js";
 import { hrefOf } from "./route.js";
 import { Table } from "./table.js";
 import { TEXTS } from "./texts.js";
 
 const texts = TEXTS.overviewPage;
 const KEPT = 60;
+/** A line through fewer values looks like a speck. */
+const FEWEST = 5;
 
 const VENDORS = [
-  { id: "vendor", title: texts.vendor, of: (row) => html`<strong>${row.vendor}</strong>` },
-  { id: "stage", title: texts.stage, of: (row) => texts.stages[row.stage] ?? row.stage },
+  { id: "vendor", title: texts.vendor, of: (row) => html`<${Stacked} below=${texts.stages[row.stage] ?? row.stage}><strong>${row.vendor}</strong><//>` },
   { id: "attempts", number: true, title: texts.attempts, of: (row) => row.attempts },
   { id: "failed", number: true, title: texts.failed, of: (row) => (row.failed ? html`<${Badge} tone="bad" text=${`${row.failed} (${Math.round((row.failed / row.attempts) * 100)}%)`} />` : 0) },
   { id: "p50", number: true, title: texts.p50, of: (row) => msOf(row.p50_ms) },
@@ -37,7 +38,7 @@ const PROCESSES = [
 
 const msOf = (ms) => (ms === undefined ? "–" : ms < 1_000 ? `${ms}\u00a0ms` : `${(ms / 1_000).toFixed(2)}\u00a0s`);
 const sum = (rows) => rows.reduce((total, { count }) => total + count, 0);
-const kindsOf = (rows) => rows.filter(({ count }) => count).map(({ name, count }) => `${count} ${texts.kinds[name] ?? name}`).join(", ");
+const kindsOf = (rows) => rows.filter(({ count }) => count).map(({ name, count }) => texts.kind(name, count)).join(", ");
 
 export function Overview() {
   const [seen, setSeen] = useState([]);
@@ -97,8 +98,9 @@ function Tile({ title, value, note, values, href, tone = "" }) {
   return href ? html`<a class="tile" href=${href}>${inner}</a>` : html`<div class="tile">${inner}</div>`;
 }
 
-/** A line of the last values, the newest at the right and marked, so that a single one is seen. */
+/** A line of the last values, the newest at the right and marked. Its place is empty at first. */
 function Line({ title, values }) {
+  if (values.length < FEWEST) return html`<span class="line"></span>`;
   const most = Math.max(1, ...values);
   const points = values.map((value, index) => `${100 - (values.length - 1 - index) * (100 / (KEPT - 1))},${28 - (value / most) * 26}`);
   return html`<svg class="line" viewBox="0 0 100 30" preserveAspectRatio="none" role="img" aria-label=${title}>

@@ -8,9 +8,9 @@ import { TEXTS } from "./texts.js";
 
 const GOOD = new Set(["active", "done", "sent", "paid", "COMPLETED", "succeeded", "ACTIVE", "granted", "closed", "SUCCESS", "proven", "ready", "trialing"]);
 const BAD = new Set(["failed", "dead", "FAILED", "refused", "VOIDED", "CANCELLED", "canceled", "unknown", "deactivated", "banned", "abandoned",
-  "declined", "webhook_failed", "paid_not_granted", "amount_differs", "requires_payment_method", "held", "open"]);
+  "declined", "webhook_failed", "paid_not_granted", "amount_differs", "held", "open"]);
 const WAITING = new Set(["received", "waiting", "sending", "frozen", "CREATED", "APPROVED", "NEW", "new", "in_progress", "START", "rewarding",
-  "processing", "starting", "requires_action", "not_approved", "not_captured", "needs_customer", "suppressed", "half_open"]);
+  "processing", "starting", "requires_payment_method", "requires_action", "not_approved", "not_captured", "needs_customer", "suppressed", "half_open"]);
 
 /** The colour of a state: `good`, `bad`, `waiting` or empty. */
 const toneOf = (state) => (GOOD.has(state) ? "good" : BAD.has(state) ? "bad" : WAITING.has(state) ? "waiting" : "");

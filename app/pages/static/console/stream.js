@@ -4,6 +4,7 @@ import { html, useEffect, useState } from "../vendor/preact.js";
 import { Action } from "./action.js";
 import { ApiError, read } from "./api.js";
 import { watch } from "./events.js";
+import { costOf } from "./formats.js";
 import { Loaded, useLoaded } from "./loading.js";
 import { Badge, Crumbs, Facts, Id, Time } from "./parts.js";
 import { hrefOf } from "./route.js";
@@ -48,7 +49,7 @@ function Shown({ app, id, path, live, stored, canEdit, isAdmin, reload }) {
   const runs = live && !live.ended;
   const attempts = (runs ? live.attempts : stored?.attempts) ?? [];
   const answering = row.strategy ? row : attempts.findLast(({ stage, outcome }) => stage !== "stt" && outcome === "won");
-  return html`<header class="head"><h1>${texts.kinds[row.kind] ?? texts.stream}</h1>
+  return html`<header class="head"><h1>${texts.kinds[row.kind ?? kindOf(attempts)] ?? texts.stream}</h1>
       <${Badge} tone=${runs ? "good" : ""} text=${runs ? texts.states[row.state] : texts.ended} />
       ${runs && canEdit && html`<div class="actions"><${Action} title=${texts.cancel} text=${texts.cancelText} reason danger onRun=${({ send }) => send("POST", cancelPath(row), {})} onDone=${reload} /></div>`}</header>
     <div class="panel"><${Facts} rows=${[
@@ -65,12 +66,18 @@ function Shown({ app, id, path, live, stored, canEdit, isAdmin, reload }) {
       [texts.conversation, live?.conversation_id && html`<${Id} value=${live.conversation_id} />`],
     ].filter(([, value]) => value)} /></div>
     <h2>${texts.attempts}</h2>
-    <${Waterfall} attempts=${attempts} total=${live?.latency_ms.total ?? (runs ? row.age_ms : 0)} />
+    <${Waterfall} attempts=${attempts} currency=${stored?.currency} total=${live?.latency_ms.total ?? (runs ? row.age_ms : 0)} />
     ${live && html`<h2>${texts.receipt}</h2><div class="panel"><${Facts} rows=${Object.entries(texts.stages).map(([stage, title]) => [title, stage in live.latency_ms ? texts.seconds(live.latency_ms[stage]) : null])} /></div>
       <${Events} path=${path} ended=${live.ended} isAdmin=${isAdmin} onEnd=${reload} />`}`;
 }
 
-function Waterfall({ attempts, total }) {
+/** The kind of a stream of which only the attempts are known. */
+function kindOf(attempts) {
+  const stages = attempts.map(({ stage }) => stage);
+  return stages.includes("assess") ? "pronunciation" : stages.includes("llm") || stages.includes("stt") ? "conversation" : stages.includes("tts") ? "tts" : "";
+}
+
+function Waterfall({ attempts, currency, total }) {
   const endOf = (row) => (row.started_ms ?? 0) + row.elapsed_ms;
   const most = Math.max(1, total, ...attempts.map(endOf));
   const columns = [
@@ -78,8 +85,8 @@ function Waterfall({ attempts, total }) {
     { id: "strategy", title: texts.strategy, of: (row) => html`<${Answers} row=${row} />` },
     { id: "outcome", title: texts.outcome, of: (row) => html`<${Badge} tone=${row.outcome === "running" ? "waiting" : TONES[row.outcome] ?? ""} text=${texts.outcomes[row.outcome] ?? row.outcome} />` },
     { id: "time", title: texts.time, of: (row) => html`<span class="within"><${Bar} row=${row} most=${most} /></span>` },
-    { id: "usage", title: TEXTS.trial.usage, number: true, of: (row) => `${row.input_unit} / ${row.output_unit}` },
-    { id: "price", title: texts.price, number: true, of: (row) => row.price },
+    { id: "usage", title: TEXTS.trial.usage, number: true, of: (row) => texts.usage(row.input_unit, row.output_unit) },
+    { id: "price", title: texts.price, number: true, of: (row) => (currency ? costOf(row.price, currency) : "–") },
     { id: "message", title: texts.why, of: (row) => row.message && html`<span class="todo">${row.message}</span>` },
   ];
   return html`<${Table} label=${texts.attempts} columns=${columns} rows=${attempts.map((row) => ({ ...row, key: row.number }))} empty=${texts.noAttempts} />`;

@@ -15,6 +15,8 @@ export const ACTIONS = {
 export const AUDIT_TEXTS = {
   audit: {
     actions: ACTIONS, inMenu: (said) => said[0].toUpperCase() + said.slice(1), actors: { root: "Root token", command: "Command line" },
+    /** Authors of revisions that are no operators. */
+    authors: { admin: "Root token", seed: "Command line" },
     kinds: { iplocation: "IP location", user: "User", job: "Job", webhook: "Webhook", operator: "Operator", suppression: "Address", withdrawal: "Withdrawal" },
     subject: (kind, name) => `${kind}: ${name}`,
   },

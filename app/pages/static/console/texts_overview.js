@@ -5,6 +5,13 @@ const capped = (text) => ({ text, capped: true });
 const STORES = { postgres: "PostgreSQL", valkey: "Valkey", objects: "the object store", replica: "the replica of the database" };
 const listOf = (names, count) => `${names.join(", ")}${count > names.length ? " …" : ""}`;
 
+const STAGES = { stt: "Recognition", llm: "Language model", tts: "Speech", assess: "Pronunciation" };
+const KINDS = { conversation: ["conversation", "conversations"], tts: ["speech stream", "speech streams"], pronunciation: ["pronunciation", "pronunciations"] };
+const vendorOf = (name) => {
+  const [stage, ...vendor] = name.split("/");
+  return `${vendor.join("/")} (${(STAGES[stage] ?? stage).toLowerCase()})`;
+};
+
 export const OVERVIEW_TEXTS = {
   /** What needs attention: what it is, and what it means. */
   attention: {
@@ -16,6 +23,7 @@ export const OVERVIEW_TEXTS = {
       versions: ({ count }) => `${count} versions run side by side`,
       config: ({ count }) => many(count, "config cannot be used", "configs cannot be used"),
       breaker: ({ count }) => many(count, "vendor account is paused", "vendor accounts are paused"),
+      vendor: ({ count }) => many(count, "vendor fails in nearly all attempts", "vendors fail in nearly all attempts"),
       mismatch: ({ count }) => many(count, "payment does not agree with its platform", capped("payments do not agree with their platforms")),
       webhook: ({ count }) => many(count, "webhook has failed", capped("webhooks have failed")),
       mail: ({ count }) => many(count, "email is held", "emails are held"),
@@ -29,6 +37,7 @@ export const OVERVIEW_TEXTS = {
       versions: ({ names }) => `${names.join(", ")}: normal during an upgrade, a forgotten process otherwise.`,
       config: ({ names, count }) => `${listOf(names, count)}. Requests that need it fail.`,
       breaker: ({ names, count }) => `${listOf(names, count)}: the vendor fails, so calls go to the next strategy until it recovers.`,
+      vendor: ({ names, count }) => `${listOf(names.map(vendorOf), count)}, in the last five minutes. The attempts of a stream say why.`,
       mismatch: () => "Open each: it says what to do. Then mark it as settled.",
       webhook: ({ count }) => `${count === 1 ? "It is" : "They are"} tried again for hours, unless the job is held. Read why, then replay ${count === 1 ? "it" : "them"}.`,
       mail: () => "No further attempt is made. Read why, then send them again.",
@@ -37,13 +46,13 @@ export const OVERVIEW_TEXTS = {
     },
   },
   overviewPage: {
-    live: "Live streams", perMinute: "Streams ended a minute", requests: "Requests a minute", money: "Paid today", cost: "Vendors today", costNote: "at the configured prices", waiting: "Waiting jobs",
+    live: "Live streams", perMinute: "Streams ended a minute", requests: "Requests a minute", money: "Paid today", cost: "Vendor costs today", costNote: "at the configured prices", waiting: "Waiting jobs",
     oldest: (seconds) => `oldest waits ${seconds < 60 ? `${Math.round(seconds)} s` : `${Math.round(seconds / 60)} min`}`,
     readers: (count) => `${count} ${count === 1 ? "reader" : "readers"}`, noneRuns: "No stream runs now", nothing: "–", errorType: "Error type", responses: "Responses", payments: (count) => `${count} ${count === 1 ? "payment" : "payments"}`,
-    kinds: { conversation: "conversations", tts: "speech", pronunciation: "pronunciations" },
+    kind: (name, count) => many(count, ...(KINDS[name] ?? [name, name])),
     vendors: "Vendors", vendorsLead: "Time to the first output in the last five minutes.", vendor: "Vendor", stage: "Stage", attempts: "Attempts", failed: "Failed",
     p50: "p50", p95: "p95", noVendors: "No attempt in the last five minutes.",
-    stages: { stt: "Recognition", llm: "Language model", tts: "Speech", assess: "Pronunciation" },
+    stages: STAGES,
     errors: "Errors", errorsLead: "Responses of the last five minutes, by type.", noErrors: "No errors in the last five minutes.",
     changes: "What changed last", noChanges: "Nothing yet.", processes: "Server processes", noProcesses: "No process has published its figures within 20 seconds.",
     processesLead: "The figures above are the sum of what these processes publish every five seconds.",

@@ -36,7 +36,7 @@ export const USER_TEXTS = {
   },
   userPage: {
     account: "Account", assets: "Owns now", noAssets: "Nothing.", id: "User id", cuid: "Id in the app", created: "Created", sessions: "Sessions",
-    restriction: "Cannot be frozen", unnamed: "Unnamed user", closes: "The account is frozen and will be erased at", until: "until", from: "from",
+    restriction: "Cannot be frozen", actionOn: (action, name) => `${action} ${name}?`, userWith: (id) => `user …${id}`, closes: "The account is frozen and will be erased at", until: "until", from: "from",
     types: { consumable: "units", nonconsumable: "for good", subscription: "subscription" }, origins: ORIGINS,
     grant: "Grant a product", grantText: "The user gets what the product grants, as if it had been bought. A subscription gets one period and does not renew.",
     product: "Product", granted: "The product was granted.",

@@ -9,8 +9,10 @@ import { Loaded, useLoaded } from "./loading.js";
 import { Badge, Crumbs, Facts, Id, Note, Time } from "./parts.js";
 import { hrefOf } from "./route.js";
 import { TEXTS } from "./texts.js";
+import { addressOf, nameOf } from "./users.js";
 
 const texts = TEXTS.userPage;
+const idOf = ({ user_id: id }) => id.slice(-6);
 
 export function User({ route, canEdit, isAdmin }) {
   const [app, user] = route.parts;
@@ -23,8 +25,8 @@ export function User({ route, canEdit, isAdmin }) {
     setChanges(changes + 1);
   };
   return html`<${Loaded} state=${state}>${(account) => html`
-    <${Crumbs} steps=${[[TEXTS.users, hrefOf(["users"], { app })], [account.app]]} />
-    <header class="head"><h1>${account.name || texts.unnamed}</h1>${(account.status !== "active" || !account.ban) && html`<${Badge} state=${account.status} />`}
+    <${Crumbs} steps=${[[TEXTS.users, hrefOf(["users"], { app })], [nameOf(account)]]} />
+    <header class="head"><h1>${nameOf(account)}</h1>${(account.status !== "active" || !account.ban) && html`<${Badge} state=${account.status} />`}
       ${account.ban && html`<${Badge} state="banned" />`}
       <${Actions} key=${account.user_id} account=${account} canEdit=${canEdit} isAdmin=${isAdmin} changed=${changed} /></header>
     ${done && html`<p class="good" role="status">${done}</p>`}
@@ -34,6 +36,8 @@ export function User({ route, canEdit, isAdmin }) {
     <div class="person">
       <aside>
         <section class="panel"><h2>${texts.account}</h2><${Facts} rows=${[
+          [TEXTS.list.app, account.app],
+          [TEXTS.usersPage.identities, account.identities.length > 0 && html`<ul class="plain">${account.identities.map((identity) => html`<li key=${identity}>${identity}</li>`)}</ul>`],
           [texts.id, html`<${Id} value=${account.user_id} />`],
           [texts.cuid, account.cuid && html`<${Id} value=${account.cuid} />`],
           [texts.created, html`<${Time} at=${account.created_at} />`],
@@ -93,20 +97,22 @@ function Actions({ account, canEdit, isAdmin, changed }) {
       throw error;
     }
   };
-  const names = (products.value?.configs ?? []).map(({ name }) => [name, name]);
+  const grants = (products.value?.configs ?? []).map(({ name }) => [name, name]);
+  const names = [addressOf(account), idOf(account)].filter(Boolean);
+  const headingOf = (action) => texts.actionOn(action, account.name || addressOf(account) || texts.userWith(idOf(account)));
   const isFrozen = account.status === "frozen";
   return html`<div class="actions">
-    <${Action} title=${texts.grant} text=${texts.grantText} disabled=${!names.length} fields=${[{ id: "product", title: texts.product, options: names, required: true, value: names[0]?.[0] }]}
+    <${Action} title=${texts.grant} text=${texts.grantText} disabled=${!grants.length} fields=${[{ id: "product", title: texts.product, options: grants, required: true, value: grants[0]?.[0] }]}
       reason onRun=${grant} onDone=${changed(texts.granted)} />
     <${Action} title=${texts.endSessions} text=${texts.endSessionsText(account.sessions)} reason onRun=${run("end_sessions")} onDone=${changed(texts.ended)} />
     ${isFrozen
       ? html`<${Action} title=${texts.recover} text=${texts.recoverText} reason onRun=${run("recover")} onDone=${changed(texts.recovered)} />`
-      : html`<${Action} title=${texts.freeze} text=${texts.freezeText} disabled=${Boolean(account.restriction)} reason danger name=${account.user_id} onRun=${run("freeze")} onDone=${changed(texts.frozen)} />`}
+      : html`<${Action} title=${texts.freeze} heading=${headingOf(texts.freeze)} text=${texts.freezeText} disabled=${Boolean(account.restriction)} reason danger names=${names} onRun=${run("freeze")} onDone=${changed(texts.frozen)} />`}
     ${account.ban
       ? unban
-      : html`<${Action} title=${texts.ban} text=${texts.banText(account.sessions)} reason danger name=${account.user_id}
+      : html`<${Action} title=${texts.ban} heading=${headingOf(texts.ban)} text=${texts.banText(account.sessions)} reason danger names=${names}
           fields=${[{ id: "until", title: texts.banUntil, type: "datetime-local", help: texts.banUntilHelp }]} onRun=${ban} onDone=${changed(texts.banned)} />`}
     <${Export} path=${path} found=${account.export} isAdmin=${isAdmin} isErasing=${isErasing} />
-    ${isAdmin && html`<${Action} title=${texts.erase} text=${texts.eraseText} disabled=${Boolean(account.restriction)} reason danger name=${account.user_id} onRun=${erase} onDone=${changed(texts.erased)} />`}
+    ${isAdmin && html`<${Action} title=${texts.erase} heading=${headingOf(texts.erase)} text=${texts.eraseText} disabled=${Boolean(account.restriction)} reason danger names=${names} onRun=${erase} onDone=${changed(texts.erased)} />`}
   </div>`;
 }

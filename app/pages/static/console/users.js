@@ -14,8 +14,9 @@ export const userHref = (app, user) => hrefOf(["users", app, user]);
 export const Who = ({ row }) => html`<${Stacked} below=${row.app}><${UserLink} app=${row.app} user=${row.user_id} /><//>`;
 export const UserLink = ({ app, user }) => html`<a href=${userHref(app, user)}><code>${user.slice(0, 8)}…${user.slice(-6)}</code></a>`;
 
+export const addressOf = ({ identities }) => identities[0]?.split(": ")[1];
 /** The name of a user, or what the user is known by instead. */
-const nameOf = (row) => row.name || row.identities[0]?.split(": ")[1] || (row.status === "deactivated" ? texts.erased : texts.guest);
+export const nameOf = (row) => row.name || addressOf(row) || (row.status === "deactivated" ? texts.erased : texts.guest);
 
 const COLUMNS = [
   { id: "user", title: texts.user, of: (row) => html`<a class="clip" title=${nameOf(row)} href=${userHref(row.app, row.user_id)}><strong>${nameOf(row)}</strong></a>` },
