@@ -21,7 +21,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_FOLDERS = frozenset({"reference", "vendor"})
+_FOLDERS = frozenset({"guides", "reference", "vendor"})
 _SESSION = "reference/session.js"
 """The line of the page with this text starts what only development servers have."""
 
