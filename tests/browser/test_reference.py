@@ -75,6 +75,23 @@ async def test_the_reference_is_shown_without_a_warning_and_links_to_the_documen
         assert "x-events" in (await response.json())["paths"]["/bp/ai/conversation"]["post"]
 
 
+async def test_the_first_view_says_what_the_api_is_and_leads_on(opened: Open, server: Server) -> None:
+    page = await opened()
+    start = page.locator("#reference .markdown").first
+    await expect(start.get_by_text(f"curl {server.url}/bp/user/login")).to_be_in_viewport()
+    await expect(start.get_by_role("link", name="Your first app")).to_have_attribute(
+        "href", "/docs/guides/first-app"
+    )
+    for card in ("Sign in", "Payments", "Webhooks", "Conversations"):
+        await expect(start.get_by_role("link", name=card)).to_be_in_viewport()
+        anchor = await start.get_by_role("link", name=card).get_attribute("href")
+        await expect(page.locator(f"#contents details[data-anchor='{anchor.removeprefix('#')}']")).to_be_attached()
+    await start.get_by_role("link", name="Conversations").click()
+    await expect(page.locator("#reference").get_by_role("heading", name="Conversations")).to_be_in_viewport(
+        timeout=_DRAWN_WITHIN_MS
+    )
+
+
 async def test_one_group_and_one_section_of_the_contents_are_open(opened: Open) -> None:
     page = await opened()
     groups = page.locator("#contents details.group")
@@ -168,7 +185,7 @@ async def test_no_name_is_broken_and_nothing_is_wider_than_the_page(opened: Open
     assert await page.evaluate(_CUT_CODES) == []
     assert await page.evaluate("() => document.documentElement.scrollWidth") <= screen["viewport"]["width"]
     page = await opened(**screen)
-    await expect(page.get_by_text("X-Service-Session-Token").first).to_be_in_viewport()
+    await expect(page.get_by_text("X-Service-Session-Token").first).to_be_visible()
     assert await page.evaluate(_BROKEN_CODES) == []
 
 

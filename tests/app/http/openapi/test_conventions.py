@@ -46,7 +46,15 @@ def test_each_time_that_may_be_unset_says_so() -> None:
             assert "zero time" in schemas[model]["properties"][name]["description"], (model, name)
     assert ZERO_TIME in schemas["AssetView"]["description"]
     assert ZERO_TIME in DOCUMENT["info"]["description"]
-    assert "docs/guides/conventions.md" in DOCUMENT["info"]["description"]
+    assert "](/docs/guides/conventions)" in DOCUMENT["info"]["description"]
+
+
+def test_the_introduction_links_to_guides_only_if_the_server_has_them() -> None:
+    url = "http://parley.example"
+    assert f"curl {url}/bp/user/login" in DOCUMENT["info"]["description"]
+    without = openapi(ROUTES, public_url=url, guides=False)["info"]["description"]
+    assert "*Conventions*" in without
+    assert "/docs/guides" not in without
 
 
 def test_each_variable_of_the_examples_for_curl_is_explained() -> None:
