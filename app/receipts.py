@@ -63,6 +63,8 @@ class ErasureReceipt(Model):
 
 
 class ReceiptReply(Model):
+    """The receipt of an erasure, as JSON and signed."""
+
     receipt: ErasureReceipt
     signed: str
     """The receipt as a JWS. Its payload also has `iss` and `iat`. `/.well-known/jwks.json` has the key."""
@@ -78,6 +80,8 @@ class PublicKey(Model):
 
 
 class PublicKeys(Model):
+    """The public keys, as a JSON Web Key Set."""
+
     keys: list[PublicKey]
 
 

@@ -66,6 +66,8 @@ class AuditRow(Model):
 
 
 class AuditReply(Page[int]):
+    """A page of the changes."""
+
     changes: list[AuditRow]
 
 

@@ -8,6 +8,7 @@ from pydantic import Field
 from app.admin.area import FOR_VIEWERS
 from app.http.callers.caller import Access
 from app.http.callers.console_sessions import (
+    OF_SIGN_IN,
     CrossSiteRequest,
     check_own_site,
     cookie_headers,
@@ -15,6 +16,7 @@ from app.http.callers.console_sessions import (
     session_token,
 )
 from app.http.callers.operators import TokenExpired, TooManyFailures, operator_with, origin_of
+from app.http.rows.docs import Docs
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Body
 from app.http.rows.replies import Empty, Json
@@ -68,6 +70,8 @@ class AuthenticatorView(Model):
 
 
 class SignInReply(Model):
+    """The session, or what the sign-in still requires."""
+
     state: Literal["signed_in", "needs_code", "needs_authenticator"]
     """`needs_code`: repeat the call with a code. `needs_authenticator`: set up an authenticator first."""
     csrf: str | None = None
@@ -82,8 +86,7 @@ async def sign_in(call: Call, body: Body[SignInBody]) -> Json[SignInReply]:
     The call needs the token of an operator and a code of the operator's authenticator (RFC 6238). Without a code,
     the reply says what is required. The first code confirms a new authenticator. The reply sets the cookie of the
     session, which the admin API accepts in place of `Authorization`. Calls that change something then need
-    `X-Parley-Csrf`. Sign-in itself needs this header too, with any value. Only servers with the console have this
-    endpoint.
+    `X-Parley-Csrf`. Only servers with the console have this endpoint.
     """
     check_own_site(call.request)
     services = call.services
@@ -150,6 +153,6 @@ _ERRORS = (
 )
 
 SESSION_ROUTES = [
-    Endpoint("POST", "/admin/api/session", sign_in, _SIGN_IN, errors=_ERRORS),
+    Endpoint("POST", "/admin/api/session", sign_in, _SIGN_IN, errors=_ERRORS, docs=Docs(headers=OF_SIGN_IN)),
     Endpoint("DELETE", "/admin/api/session", sign_out, FOR_VIEWERS),
 ]

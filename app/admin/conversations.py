@@ -49,10 +49,14 @@ class TurnRow(Model):
 
 
 class TurnList(Page[int]):
+    """A page of the turns of the conversation."""
+
     records: list[TurnRow]
 
 
 class AttemptList(Model):
+    """The attempts of the stream."""
+
     user_id: str
     began_at: str
     attempts: list[dict[str, Any]]

@@ -9,6 +9,8 @@ from streams.wire.model import Model
 
 
 class DoctorReply(Model):
+    """The last report, if there is one."""
+
     report: Report | None = None
     """Absent if `python -m app doctor` has not run within 30 days."""
 

@@ -42,6 +42,8 @@ class SinkRow(Model):
 
 
 class SinkList(Model):
+    """The sinks, with what they have not accepted."""
+
     sinks: list[SinkRow]
     """Those with dead events come first."""
 
@@ -81,6 +83,8 @@ class EventRow(Model):
 
 
 class EventList(Page[int]):
+    """A page of the events."""
+
     events: list[EventRow]
 
 
@@ -90,6 +94,8 @@ class EventRetry(Model):
 
 
 class RetriedEvents(Model):
+    """How many events are due."""
+
     retried: int
     """How many events are due now."""
 

@@ -62,6 +62,8 @@ class CountRow(Model):
 
 
 class CountsReply(Model):
+    """The number of jobs of each kind in each status."""
+
     jobs: list[CountRow]
 
 
@@ -77,6 +79,8 @@ class ScheduleRow(Model):
 
 
 class SchedulesReply(Model):
+    """The schedules, and the workers that run them."""
+
     workers: int
     """How many workers run. Without one, no job runs."""
     schedules: list[ScheduleRow]
@@ -131,6 +135,8 @@ class HeldRow(Model):
 
 
 class HeldReply(Page[int]):
+    """A page of the held jobs."""
+
     jobs: list[HeldRow]
 
 
@@ -146,6 +152,8 @@ class GroupRow(Model):
 
 
 class GroupsReply(Model):
+    """The groups of held jobs."""
+
     groups: list[GroupRow]
     """The largest first, at most 100."""
 
@@ -156,6 +164,8 @@ class HeldGroupBody(Model):
 
 
 class ChangedJobs(Model):
+    """How many jobs were changed, and how many of the group remain."""
+
     changed: int
     remaining: int
     """How many jobs of the group are still held. Call again to change those."""

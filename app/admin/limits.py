@@ -16,6 +16,8 @@ class LimitRow(Model):
 
 
 class LimitsReply(Model):
+    """The limits that have refused calls, and for how long calls were counted."""
+
     window_s: float
     """The period that the counts cover, of the process that runs longest: at most five minutes."""
     processes: int

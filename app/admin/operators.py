@@ -36,20 +36,28 @@ class OperatorRow(Model):
 
 
 class OperatorsReply(Page[str]):
+    """A page of the operators."""
+
     operators: list[OperatorRow]
 
 
 class TokenReply(Model):
+    """The operator and its token."""
+
     operator: OperatorRow
     token: str
     """The token of the operator. It is not stored and cannot be read again."""
 
 
 class OperatorReply(Model):
+    """The operator."""
+
     operator: OperatorRow
 
 
 class SelfReply(Model):
+    """The calling operator and its role."""
+
     actor: str
     """`root`, or the name of the operator."""
     role: RoleName

@@ -72,6 +72,8 @@ class SpentRow(Model):
 
 
 class Overview(Model):
+    """The state of all processes, with what needs attention."""
+
     at: str
     attention: list[AttentionRow]
     """What needs the attention of an operator, the worst first."""

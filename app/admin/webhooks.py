@@ -55,10 +55,14 @@ class WebhookRow(Model):
 
 
 class WebhookList(Page[str]):
+    """A page of the stored webhooks, without their bodies."""
+
     webhooks: list[WebhookRow]
 
 
 class WebhookReply(WebhookRow):
+    """The webhook with its headers and body."""
+
     headers: dict[str, str]
     """The headers that are stored for this source."""
     body: str | None = None

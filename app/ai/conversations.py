@@ -41,6 +41,8 @@ class ListedConversation(ConversationView):
 
 
 class ConversationList(Page[str]):
+    """A page of the user's conversations."""
+
     conversations: list[ListedConversation]
 
 

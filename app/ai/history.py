@@ -81,6 +81,8 @@ class HistoryData(Model):
 
 
 class History(Model):
+    """Records of the conversation, newest first."""
+
     asset: list[dict[str, Any]]
     data: HistoryData
 

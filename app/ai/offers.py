@@ -52,6 +52,8 @@ class PronunciationOffer(Offer):
 
 
 class Offers(Model):
+    """The strategies that an app offers, by what they do."""
+
     title: str
     """Title of the app."""
     conversation: list[ConversationOffer]

@@ -70,6 +70,8 @@ class PronunciationParams(Model):
 
 
 class PronunciationReply(Model):
+    """The text with its scores, and what the vendor has sent."""
+
     text: str
     """The recognized text."""
     raw_data: dict[str, Any]
@@ -85,7 +87,7 @@ async def pronunciation(call: Call, body: Chunked[PronunciationParams]) -> web.R
     make each piece except the last a multiple of 3 bytes long. The audio is PCM, 16 kHz, mono, 16 bits, raw or with
     a WAV header of that format, and at most 10 MiB. It is assessed while it arrives; the response follows its end.
     An error in the audio is reported as soon as it is detected. `X-Service-Stream-Id` in the response identifies
-    the assessment.
+    the assessment. The guide *Streams* (`docs/guides/streams.md`) makes `hello.pcm`, the file of the example.
     """
     plan = _plan(call, body.parameters)
     actor = await open_stream(call, "pronunciation", partial(assess, plan=plan), readable=False)

@@ -235,6 +235,7 @@ _PARAMETERS = {
     "target_language_code": "en-US",
 }
 
+_GRADES = {"reference_text": "Good morning. What is the capital of Japan?"}
 _ALL_GRADES = {
     "language": "en-US",
     "reference_text": "Good morning. How are you today?",
@@ -356,7 +357,7 @@ CANCEL = Docs(
 PRONOUNCE = Docs(
     bodies={
         "The parameters, followed by audio in base64 (shortened)": (
-            f"{dumps({'strategy': 'local', 'data': {'reference_text': 'Good morning.'}}).decode()}AAAJABEAGAAdAB8A"
+            f"{dumps({'strategy': 'local', 'data': _GRADES}).decode()}AAAJABEAGAAdAB8A"
         ),
         "All options": (f"{dumps({'strategy': 'local', 'data': _ALL_GRADES}).decode()}AAAJABEAGAAdAB8A"),
     },

@@ -10,6 +10,8 @@ from streams.wire.model import Model
 
 
 class AssetList(Model):
+    """The assets of the user."""
+
     assets: list[AssetView]
 
 

@@ -45,6 +45,8 @@ class CodeBody(Model):
 
 
 class ShareCode(Model):
+    """The code of the user's subscription, and how many users can still join it."""
+
     share_code: str
     """10 letters and digits. Joining ignores case and hyphens, and takes O for 0, I and L for 1."""
     remain_count: int

@@ -50,7 +50,7 @@ class SignInChoice(Model, extra="allow"):
 
 
 class IssuedProof(Model, extra="allow"):
-    """The body of a login: the platform, with the proof that a client sends (§2.2)."""
+    """The body of a login: the platform, with the proof that a client sends."""
 
 
 class EmulatedPlatform(Model):
@@ -66,6 +66,8 @@ class EmulatedPlatform(Model):
 
 
 class EmulatedPlatforms(Model):
+    """The platforms and the people that the sandbox emulates."""
+
     people: list[SandboxPerson]
     """The people who can sign in, at any provider."""
     platforms: dict[str, EmulatedPlatform]

@@ -38,6 +38,8 @@ class ClockBody(Model):
 
 
 class ClockReply(Model):
+    """The app's clock."""
+
     app: str
     now: str
     offset_s: float

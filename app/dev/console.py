@@ -6,7 +6,14 @@ import time
 from datetime import UTC, datetime
 
 from app.dev.area import DEVELOPMENT
-from app.http.callers.console_sessions import CrossSiteRequest, check_own_site, cookie_headers, csrf_token
+from app.http.callers.console_sessions import (
+    OF_SIGN_IN,
+    CrossSiteRequest,
+    check_own_site,
+    cookie_headers,
+    csrf_token,
+)
+from app.http.rows.docs import Docs
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Body
 from app.http.rows.replies import Json
@@ -30,6 +37,8 @@ class LinkBody(Model):
 
 
 class LinkReply(Model):
+    """The CSRF token of the session."""
+
     csrf: str
     """The value of `X-Parley-Csrf` for calls that change something."""
 
@@ -91,5 +100,6 @@ CONSOLE_LINK_ROUTES = [
         sign_in_by_link,
         DEVELOPMENT,
         errors=(CrossSiteRequest, LinkRefused, DatabaseError, DatabaseUnavailable),
+        docs=Docs(headers=OF_SIGN_IN),
     )
 ]

@@ -47,6 +47,8 @@ class SentQuery(Model):
 
 
 class SentMails(Model):
+    """The emails, with the opens of each."""
+
     mails: list[SentMail]
 
 

@@ -43,6 +43,8 @@ class SoldProduct(Model):
 
 
 class SoldProducts(Model):
+    """The products, and where their cards are confirmed."""
+
     products: list[SoldProduct]
     card_page_url: str
     """The sandbox's page for paying with a card. Empty if card payments do not go to the sandbox."""
@@ -53,6 +55,8 @@ class ServerTokenBody(Model):
 
 
 class ServerTokenReply(Model):
+    """The token."""
+
     token: str
     """A value of `X-Service-Auth-Token`, valid once, for at most 10 minutes."""
 

@@ -14,7 +14,7 @@ from vendors.geo.ranges import has_place, plain
 
 
 class IpLocationReply(Model):
-    """`-` stands for an unknown value. As a country, it means that the address is not assigned to anybody."""
+    """The location of the address. `-` stands for an unknown value, and as a country, for an unassigned address."""
 
     country_code: str
     """ISO 3166-1, two letters."""

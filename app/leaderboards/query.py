@@ -59,6 +59,8 @@ class BoardView(Model):
 
 
 class BoardReply(Model):
+    """The ranks of the board, and that of the user."""
+
     leaderboard: BoardView
 
 

@@ -52,6 +52,8 @@ class Uploaded(Model):
 
 
 class UploadReply(Model):
+    """The user's entry on the board."""
+
     leaderboard: list[Uploaded]
     """One entry."""
 

@@ -36,6 +36,8 @@ class AsyncRequest(Model):
 
 
 class AsyncReply(Model):
+    """The id of the prediction that has begun, with the units of its asset that are used."""
+
     asset: list[AssetView]
     """The user's assets."""
     current_count: int
@@ -52,6 +54,8 @@ class PredictionPath(Model):
 
 
 class PredictionState(Model):
+    """The status of a prediction, and its output or error once it has ended."""
+
     id: str
     status: Literal["starting", "processing", "succeeded", "failed", "canceled"]
     output: list[str]

@@ -50,6 +50,8 @@ class PredictionRequest(Model):
 
 
 class PredictionReply(Model):
+    """A prediction that has ended, with the units of its asset that are used."""
+
     id: str
     created: int
     """Unix seconds."""
@@ -68,7 +70,7 @@ class PredictionReply(Model):
 
 
 async def predict(call: Call, body: Body[PredictionRequest]) -> Json[PredictionReply]:
-    """Make a prediction and wait for it.
+    """Make a prediction within one request.
 
     The response is sent when the prediction has ended, which may take 5 minutes, so use a timeout of at least that.
     If the client disconnects earlier, the prediction is canceled. A prediction that fails at the host also gets a

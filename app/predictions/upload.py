@@ -19,6 +19,8 @@ _TYPES = frozenset(
 
 
 class UploadedFile(Model):
+    """The link to the uploaded file."""
+
     url: str
     """A link to the file, which is valid for 24 hours."""
 

@@ -42,6 +42,8 @@ class RefundRequest(Model):
 
 
 class Refundable(Model):
+    """What was paid for the order, and how much of it can be refunded."""
+
     payment_id: str
     """The platform's id of the payment: the intent of a card, or the capture or sale of the wallet."""
     sale_id: str | None = None
@@ -56,6 +58,8 @@ class Refundable(Model):
 
 
 class RefundView(Model):
+    """The refund and its state."""
+
     refund_id: str
     """The id of this server."""
     payment_id: str

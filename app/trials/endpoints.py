@@ -46,6 +46,8 @@ class ProofFieldRow(Model):
 
 
 class ProofFieldsReply(Model):
+    """The provider of the draft, and the fields of its proof."""
+
     provider: str
     """The service behind the platform id."""
     fields: list[ProofFieldRow]

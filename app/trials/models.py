@@ -55,7 +55,7 @@ class StrategyTrial(Model):
 
 
 class TryReply(Model):
-    """One field for the kind of the config, unless the vendor has failed. A sink has none."""
+    """The result of the trial, in the field for the kind of the config. It is absent for sinks and after faults."""
 
     elapsed_ms: int = 0
     strategy: StrategyTrial | None = None

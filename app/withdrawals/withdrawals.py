@@ -103,6 +103,8 @@ class WithdrawalView(Model):
 
 
 class WithdrawalReply(Model):
+    """The withdrawal."""
+
     withdraw: WithdrawalView
 
 

@@ -1,7 +1,7 @@
 """Compare detectors of voices for conversation without hands over the recordings of `bench.turns`.
 
-`python -m bench.voice` measures what a browser downloads, the CPU time, what is taken for a voice, and when the
-begin and the end of an utterance are found. `--in-browser` first plays every third sentence and all other sounds to
+`python -m bench.voice` measures what a browser downloads, the CPU time, what is mistaken for speech, and when the
+start and the end of an utterance are found. `--in-browser` first plays every third sentence and all other sounds to
 Chromium's microphone, and compares the detectors over what a page hears, which takes eleven minutes. With
 `--over-answer` it measures interruption by voice with the client's detector. It needs Node, npm, `make clients` and
 the extra `local`.
@@ -84,8 +84,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if args.report:
         where = "in-browser" if args.in_browser else "files"
         name = "over-answer" if args.over_answer else where
-        marks = (f"<!-- voices {name}: written by bench.voice -->", f"<!-- /voices {name} -->")
-        write_between(args.report, marks, f"\n{machine}\n\n{report}\n")
+        write_between(args.report, marks(name), f"\n{machine}\n\n{report}\n")
+
+
+def marks(name: str) -> tuple[str, str]:
+    """Return the lines between which a table stands on the page `bench/voice/README.md`."""
+    return f"<!-- voices {name}: written by bench.voice -->", f"<!-- /voices {name} -->"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The figures of detectors: what they take for a voice, and where they find the end of an utterance."""
+"""The figures of detectors: what they mistake for speech, and where they find the end of an utterance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

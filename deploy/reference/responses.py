@@ -39,7 +39,7 @@ the document is no part of itself."""
 _SHELL = r"""
 call() { curl -sSi --max-time 10 "$@"; }
 mail() {
-  found=$(call "$URL/dev/mail?to=$EMAIL" -H "Accept: application/json")
+  found=$(call "$URL/dev/mail?to=$EMAIL")
   case $found in *"$1"*) printf "%s" "$found";; esac
 }
 """
@@ -229,6 +229,7 @@ async def _output(command: str, variables: dict[str, str]) -> bytes:
         "sh",
         "-c",
         command,
+        cwd=_DATA,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
     )

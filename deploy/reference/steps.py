@@ -16,7 +16,7 @@ def call(address: str, body: Any = None, *, flags: str = "") -> str:
 
 
 SESSION = '-H "X-Service-Session-Token: $SESSION"'
-ADMIN = '-H "Authorization: Bearer $ADMIN" -H "X-Parley-Reason: an example" -H "Idempotency-Key: $(uuidgen)"'
+ADMIN = '-H "Authorization: Bearer $ADMIN" -H "X-Parley-Reason: an example" -H "Idempotency-Key: $(date +%s%N)"'
 PARAMETERS = '{"strategies":["scripted"],"type":"text","language_code":"en-US","target_language_code":"en-US"}'
 ME, ADMIN_USER = "/bp/user/me", "/admin/api/users/{app}/{user_id}"
 CONFIG = "/admin/api/configs/{app}/{kind}/{name}"

@@ -162,7 +162,7 @@ _EMAILS: Sequence[Story] = (
         "POST /bp/user/me/mail_hub/send",
         "mail token",
         "GET /admin/api/mails",
-        ("GET /dev/mail", "mail token"),
+        "GET /dev/mail",
         "GET /dev/mail/sent",
         "GET /bp/res/i.gif",
         "HEAD /bp/res/i.gif",
@@ -311,10 +311,7 @@ _OPERATORS: Sequence[Story] = (
         "PUT /admin/api/operators/{operator}",
         "POST /admin/api/operators/{operator}/rotate",
         "GET /admin/api/operators",
-        (
-            "POST /admin/api/session",
-            call("$URL/admin/api/session", {"token": "$TOKEN"}, flags='-H "X-Parley-Csrf: 1"'),
-        ),
+        "POST /admin/api/session",
         "DELETE /admin/api/operators/{operator}",
         "GET /admin/api/audit",
     ),
@@ -325,11 +322,7 @@ _DECODE = (
     "sys.stdout.buffer.write((decode(sys.stdin.buffer.read()) * 32767).astype('<i2').tobytes())"
 )
 """Turns a file into 16 kHz mono 16-bit PCM."""
-_ASSESS = (
-    'command curl -s "$AUDIO_URL" | .venv/bin/python -c "$DECODE" | base64 -w 0 | '
-    """{ printf '{"strategy":"local","data":{"reference_text":"Good morning."}}'; cat; } | """
-    f'call "$URL/bp/ai/audio/pronunciation" {SESSION} --data-binary @-'
-)
+_READ = "Good morning. What is the capital of Japan?"
 _TASKS: Sequence[Story] = (
     ("POST /bp/ai/imagine", "GET /bp/ai/imagine/{task_id}", "GET /admin/api/image_tasks"),
     (
@@ -339,15 +332,13 @@ _TASKS: Sequence[Story] = (
         "GET /admin/api/predictions",
     ),
     (
-        call("$URL/bp/ai/audio/tts", {"strategies": ["local"], "text": "Good morning."}, flags=f"-N {SESSION}"),
+        call("$URL/bp/ai/audio/tts", {"strategies": ["local"], "text": _READ}, flags=f"-N {SESSION}"),
         f"DECODE={_DECODE}",
         "KEY=${AUDIO_URL#*/files/}",
         "GET /files/{key}",
         "HEAD /files/{key}",
-        (
-            "POST /bp/ai/audio/pronunciation",
-            _ASSESS,
-        ),
+        'command curl -s "$AUDIO_URL" | ../.venv/bin/python -c "$DECODE" > hello.pcm; call "$URL/healthz"',
+        "POST /bp/ai/audio/pronunciation",
     ),
 )
 

@@ -53,7 +53,8 @@ def _fields(schema: Schema) -> Iterator[str]:
     required = schema.get("required", ())
     for field, value in schema.get("properties", {}).items():
         yield from _comment(value, "  ")
-        yield f"  {field}{'' if field in required else '?'}: {_type(value)};"
+        # With `exactOptionalPropertyTypes`, a variable that may be undefined cannot be given otherwise.
+        yield f"  {field}: {_type(value)};" if field in required else f"  {field}?: {_type(value)} | undefined;"
 
 
 def _type(schema: Schema) -> str:

@@ -3,6 +3,7 @@
 All tests share one event loop, because the browser stays open for the whole session.
 """
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack
@@ -123,15 +124,19 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[pytest.TestReport]:
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def microphone(local_vendors: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A WAV file in which piper, the clearest local voice, speaks `SPOKEN`."""
-    body = {"model": "piper", "input": SPOKEN, "response_format": "pcm"}
+    """A WAV file in which `SPOKEN` is spoken."""
+    return await spoken(local_vendors, SPOKEN, tmp_path_factory.mktemp("microphone") / "spoken.wav")
+
+
+async def spoken(local_vendors: str, text: str, path: Path) -> Path:
+    """Write a WAV file in which piper, the clearest local voice, speaks `text`."""
+    body = {"model": "piper", "input": text, "response_format": "pcm"}
     async with ClientSession() as http, http.post(f"{local_vendors}/audio/speech", json=body) as response:
         assert response.status == 200, await response.text()
         sample_rate = int(response.headers["X-Sample-Rate"])
         pcm = await response.read()
     pcm = bytes(2 * int(sample_rate * _LEADING_SILENCE_S)) + pcm + bytes(2 * int(sample_rate * _TRAILING_SILENCE_S))
-    path = tmp_path_factory.mktemp("microphone") / "spoken.wav"
-    path.write_bytes(wav_header(sample_rate, data_bytes=len(pcm)) + pcm)
+    await asyncio.to_thread(path.write_bytes, wav_header(sample_rate, data_bytes=len(pcm)) + pcm)
     return path
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Request
+from playwright.async_api import Request, Route
 from yarl import URL
 
 from tests.browser.chromium import running_chromium
@@ -61,9 +61,13 @@ LISTENED_TO = """async () => {
 UTTERED = """async () => {
     const calls = [];
     const player = { playing: true, heardMs: 700, stop: () => calls.push("stop") };
-    const microphone = new parley.Microphone();
-    const recording = await new Promise((onUtterance) => {
-        new parley.HandsFree({ microphone, player, onUtterance }).start();
+    const microphone = new parley.Microphone({ keepOpenMs: 1 });
+    const loadDetector = async () => {
+        await new Promise((loaded) => setTimeout(loaded, 500)); // The microphone closes meanwhile.
+        return parley.SileroVoiceDetector.load();
+    };
+    const recording = await new Promise((onUtterance, failed) => {
+        new parley.HandsFree({ microphone, player, onUtterance, loadDetector }).start().catch(failed);
     });
     await recording.ended;
     await microphone.close();
@@ -189,6 +193,21 @@ async def test_a_question_that_is_given_up_is_not_asked(talk: TalkPage, fixed_st
     await page.evaluate("() => voice.close()")
 
 
+async def test_files_that_a_bundler_has_left_behind_are_named(talk: TalkPage) -> None:
+    page = await open_client(talk, strategies=["one"], microphone={"workletUrl": "/lost/worklet.js"})
+    await page.route("**/silero.bin", _a_page)
+    weights = await page.evaluate("() => parley.SileroVoiceDetector.load().catch(({ message }) => message)")
+    worklet = await page.evaluate("() => voice.microphone.open().catch(({ message }) => message)")
+    see = 'see "Bundlers" in the README of parley-client'
+    assert weights == f"{talk.server.url}/static/client/silero.bin was answered with HTML; {see}"
+    assert worklet == f"microphone: worklet.js cannot be loaded from /lost/worklet.js; {see}"
+
+
+async def _a_page(route: Route) -> None:
+    """Answer as development servers do if they do not know an address."""
+    await route.fulfill(body="<!doctype html><title>An app</title>", content_type="text/html")
+
+
 async def test_a_microphone_that_is_not_allowed_is_reported(visit: Visit, fixed_strategy) -> None:
     page = await open_client(await visit(permissions=[]), strategies=[await fixed_strategy(STORY)])
     await page.evaluate("() => voice.hold()")
@@ -219,12 +238,21 @@ async def test_the_example_of_the_readme_listens_and_speaks(talk: TalkPage) -> N
     html, script = (re.findall(rf"```{language}\n(.*?)```", readme, re.DOTALL)[0] for language in ("html", "js"))
     await open_example(talk, html, script)
     await talk.page.wait_for_function("talk.onpointerdown && listen.onclick")
-    await talk.press(talk.page.locator("#talk"))
+    button = talk.page.locator("#talk")
+    await talk.press(button)
     await talk.speech_ended()
+    await talk.page.mouse.move(600, 500)  # The finger slips off the button.
     await talk.page.mouse.up()
     await talk.page.wait_for_function("document.title === 'speaking'")
     await talk.page.wait_for_function("document.title === 'idle'")
     assert await talk.page.locator("#answer").text_content() == "\n\n".join(await talk.stored("assistant"))
+
+    assert await button.evaluate("button => getComputedStyle(button).touchAction") == "none", "it would scroll"
+    await talk.press(button)
+    await talk.page.wait_for_function("document.title === 'listening'")
+    await button.dispatch_event("pointercancel")  # The system takes the finger, for example for a call.
+    await talk.page.wait_for_function("document.title !== 'listening'")
+    await talk.page.mouse.up()
 
 
 @pytest_asyncio.fixture(loop_scope="session")

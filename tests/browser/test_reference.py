@@ -1,5 +1,6 @@
 """The API reference: its contents, search and links, the sessions that it fills in, and its look."""
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
@@ -258,4 +259,7 @@ async def test_a_request_without_a_session_shows_no_token(opened: Open) -> None:
     await expect(fields.first).to_be_visible()
     assert set(await fields.evaluate_all(PLACEHOLDER_COLORS)) == {"rgba(0, 0, 0, 0)"}
     await expect(page.locator(".ascii-art")).to_be_hidden()
+    dialog = await page.get_by_role("dialog").inner_text()
+    assert "Send request" in dialog
+    assert re.findall(r"\b[A-Z][a-z]+ [A-Z][a-z]+", dialog) == [], "no label is in title case"
     await keep_picture(page, "docs-test")

@@ -14,6 +14,7 @@ from tests.browser.accessibility import check_accessibility
 from tests.browser.conftest import Visit
 from tests.browser.pictures import keep_picture
 from tests.browser.talk_page import TalkPage
+from tests.clients.typescript.compiler import check_types
 from tests.clients.typescript.conftest import CLIENT, built
 from tests.code.source_files import ROOT
 from tests.peers.sse_client import named
@@ -90,6 +91,15 @@ async def code(talk: TalkPage, language: str) -> str:
     await talk.tab("Code").click()
     await talk.tab(language).click()
     return await copied(talk, f"Copy {language}")
+
+
+def installed(program: str, folder: Path) -> Path:
+    """Write a TypeScript program to a folder in which the client is installed."""
+    (folder / "node_modules").mkdir(exist_ok=True)
+    (folder / "node_modules/parley-client").symlink_to(CLIENT)
+    path = folder / "program.mts"
+    path.write_text(program)
+    return path
 
 
 async def output(*command: str | Path, **environment: str) -> bytes:
@@ -356,14 +366,14 @@ async def test_the_copied_typescript_program_repeats_the_request(visit: Visit, b
     await talk.say(SAID)
     answer = await talk.answered()
     await talk.open_details()
-    (tmp_path / "node_modules").mkdir()
-    (tmp_path / "node_modules/parley-client").symlink_to(CLIENT)
-    program = tmp_path / "program.mjs"
-    program.write_text(await code(talk, "TypeScript"))
-    assert (await output(NODE, program, SESSION=talk.token)).decode() == "".join(answer)
+    program = installed(await code(talk, "TypeScript"), tmp_path)
+    check_types(tmp_path, exactOptionalPropertyTypes=True)
+    shutil.copy(program, tmp_path / "program.mjs")  # Not every Node runs TypeScript. It uses no types.
+    assert (await output(NODE, tmp_path / "program.mjs", SESSION=talk.token)).decode() == "".join(answer)
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+@pytest.mark.usefixtures("built")
 async def test_the_code_of_a_spoken_turn_sends_a_recording(
     visit: Visit, fixed_strategy, duration_recognition: str, microphone: Path, tmp_path: Path
 ) -> None:
@@ -381,3 +391,5 @@ async def test_the_code_of_a_spoken_turn_sends_a_recording(
     program.write_text(f"import os; os.chdir({str(tmp_path)!r})\n{await code(talk, 'Python')}")
     printed = await output(sys.executable, program, SESSION=talk.token, PYTHONPATH=str(ROOT / "clients/python"))
     assert printed == b"Tokyo."
+    installed(await code(talk, "TypeScript"), tmp_path)
+    check_types(tmp_path, exactOptionalPropertyTypes=True)

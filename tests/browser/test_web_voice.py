@@ -3,7 +3,6 @@
 import re
 import wave
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -18,20 +17,24 @@ from tests.browser.conftest import Put
 from tests.browser.controlled_vendor import ControlledVendor
 from tests.browser.pictures import keep_picture
 from tests.browser.talk_page import TalkPage
-from tests.clients.examples.npm_registry import npm_registry
-from tests.clients.examples.projects import Project, copied
-from tests.clients.packages import pack_typescript
+from tests.clients.examples.projects import Project, clone, copied
 from tests.clients.typescript.conftest import built
 from tests.peers.vendor import Vendor
 from tests.running.ports import free_ports
 from tests.running.servers import Server
 
-__all__ = ["built"]
+__all__ = ["built", "clone"]
 
 KEY = "a key of the example"
+OTHER = "http://other.example"
+"""A server that the app does not belong to."""
 PAUSE_S = 3
 SECONDS = re.compile(r"[0-9]\.\d seconds")
 """What the recognizer hears: how long the audio is."""
+SECRETS = """() => Object.values(localStorage).map((stored) => {
+    try { return JSON.parse(stored).token; } catch { return stored; }
+})"""
+"""The tokens of sessions, and the ids of devices."""
 LONG_STORY = "\n\n".join(["The boats went out with the tide.", "Then a bell rang."] * 12)
 
 
@@ -67,17 +70,20 @@ async def talkative(microphone: Path, server: Server, tmp_path: Path) -> AsyncIt
         yield TalkPage(await context.new_page(), server)
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def project(built: None, tmp_path: Path) -> AsyncIterator[Project]:
+@pytest.fixture
+def project(built: None, clone: Path, tmp_path: Path) -> Project:
     (port,) = free_ports(1)
-    async with npm_registry(pack_typescript(tmp_path)) as registry:
-        env = {
-            "npm_config_registry": registry,
-            "npm_config_cache": str(tmp_path / "cache"),
-            "PORT": str(port),
-            "PYTHONUNBUFFERED": "1",
-        }
-        yield replace(copied("web-voice", tmp_path), env=env)
+    return copied("web-voice", tmp_path, clone, PAGE_PORT=str(port))
+
+
+def configure(project: Project, **settings: str) -> None:
+    """Replace settings in the file in which the developer writes them."""
+    path = project.folder / "config.js"
+    text = path.read_text()
+    for name, value in settings.items():
+        text, replaced = re.subn(rf"^  {name}: [^,]*,", f'  {name}: "{value}",', text, flags=re.MULTILINE)
+        assert replaced == 1, name
+    path.write_text(text)
 
 
 async def test_the_example_is_held_interrupted_and_talks_without_hands(
@@ -85,15 +91,15 @@ async def test_the_example_is_held_interrupted_and_talks_without_hands(
 ) -> None:
     install, serve = project.commands
     await project.run(install)
+    configure(project, url=talkative.server.url, app=app, signKey=KEY, strategy=strategy)
     page = talkative.page
     await page.add_init_script(path=Path(__file__).parent / "watch.js")
     async with project.running(serve) as web:
         await web.says("Serving HTTP")
-        settings = {"url": talkative.server.url, "app": app, "key": KEY, "strategy": strategy}
-        address = URL(f"http://127.0.0.1:{project.env['PORT']}").with_query(settings)
+        address = f"http://127.0.0.1:{project.env['PAGE_PORT']}/?url={OTHER}&app=other&key=other"
         orb, said, answers = page.locator("#orb"), page.locator("li.user"), page.locator("li.answer")
         async with page.expect_response("**/bp/user/login"):
-            await page.goto(str(address))
+            await page.goto(address)
         await talkative.press(orb)
         await talkative.speech_ended()
         await page.mouse.up()
@@ -114,6 +120,16 @@ async def test_the_example_is_held_interrupted_and_talks_without_hands(
         await page.emulate_media(color_scheme="dark")
         await keep_picture(page, "web-voice-phone-dark")
         await expect(page.locator("#fault")).to_be_empty()
+
+        secrets = set(await page.evaluate(SECRETS))
+        assert len(secrets) == 2
+        configure(project, url=OTHER)
+        async with page.expect_request(f"{OTHER}/**") as first, page.expect_event("requestfailed"):
+            await page.route(f"{OTHER}/**", lambda route: route.abort())
+            await page.goto(address)
+        sent = f"{await (await first.value).all_headers()} {(await first.value).post_data}"
+        assert not [secret for secret in secrets if secret in sent], "it is of another server"
+        assert secrets < set(await page.evaluate(SECRETS))
 
 
 def heard_something(request: Request) -> bool:

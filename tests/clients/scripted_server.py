@@ -2,7 +2,7 @@
 
 import base64
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,6 +72,34 @@ class ScriptedServer:
             "chars": sum(len(text) for text, _ in output),
             "sha256": hashlib.sha256(b"".join(sent for _, sent in output)).hexdigest(),
         }
+
+
+@dataclass(frozen=True)
+class Asked:
+    target: str
+    """The path and the query as they were sent."""
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@asynccontextmanager
+async def recording_server() -> AsyncIterator[tuple[str, list[Asked]]]:
+    """A server that answers each request with an empty object. Yields its address and what it was asked."""
+    asked: list[Asked] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(Asked(request.raw_path, request.headers, await request.read()))
+        return web.json_response({})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}", asked
+    finally:
+        await runner.cleanup()
 
 
 @asynccontextmanager

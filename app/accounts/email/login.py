@@ -82,6 +82,8 @@ class EmailData(Model):
 
 
 class DetectReply(Model):
+    """Whether the address belongs to a user."""
+
     email_data: EmailData
 
 

@@ -111,7 +111,7 @@ def _text(label: str, named: NotMe) -> str:
 
 
 async def not_me(call: Call, body: RawBody) -> web.Response:
-    """End all sessions of an account, and delete its password.
+    """End all sessions of an account, deleting its password.
 
     A verified email address that was changed or removed is restored.
     """

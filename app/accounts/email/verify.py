@@ -24,6 +24,8 @@ class VerifyResult(Model):
 
 
 class VerifyResultReply(Model):
+    """Whether the user's email address is verified."""
+
     verify_result: VerifyResult
 
 

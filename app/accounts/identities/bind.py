@@ -40,10 +40,14 @@ class ReauthorizeBody(Model):
 
 
 class SocialAccountReply(Model):
+    """The identity with its renewed token."""
+
     social_account: SocialAccount
 
 
 class BindReply(SocialAccountReply):
+    """The identity that was bound."""
+
     bp_auth: BpAuthView | None = None
 
 

@@ -27,10 +27,14 @@ class UserIdsQuery(Model):
 
 
 class ProfilesReply(Model):
+    """The profiles of the user's social accounts."""
+
     social_profiles: list[PublicSocialProfile]
 
 
 class BatchReply(Model):
+    """The profiles of each user, and the ids of those who do not exist."""
+
     social_profile: dict[str, list[PublicSocialProfile]]
     """The profiles of the users that exist, by user id."""
     inexistent_user_ids: list[str]

@@ -21,7 +21,7 @@ _LOOK_AGAIN_S = 5
 
 
 async def deactivate(call: Call) -> None:
-    """Freeze the account, and deactivate it later.
+    """Freeze the account before its deactivation.
 
     Nobody can log in while it is frozen. Its sessions are only accepted to recover the account, to confirm the
     deactivation, to read the user and to log out. After `deactivation.freeze_s` of the config `auth` (15 days), the

@@ -28,7 +28,7 @@ def no_link() -> AbstractAsyncContextManager[float]:
 
 
 class MailDelay(Model):
-    """The link that verifies the address was not sent, because the rate of emails to the address is used up."""
+    """When the link that verifies the address can be sent, if it was not sent. Otherwise, the body is empty."""
 
     next_mail_s: int
     """Seconds after which `POST /bp/user/me/email/send_verify_code` sends it."""

@@ -38,6 +38,8 @@ class ListedSessionView(Model):
 
 
 class SessionList(Model):
+    """The sessions of the user."""
+
     sessions: list[ListedSessionView]
 
 

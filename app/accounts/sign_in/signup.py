@@ -88,6 +88,8 @@ SIGN_UPS: dict[str, Prepare] = {PLATFORM: _by_name, "email_password": _by_email}
 
 
 class SignupReply(UserReply):
+    """The new user, with the session."""
+
     next_mail_s: int | None = None
     """Seconds after which `POST /bp/user/me/email/send_verify_code` sends the link that verifies the address.
     Present only if the sign-up has not sent it, because too many were sent to the address."""

@@ -91,10 +91,14 @@ class BpAuthView(Model):
 
 
 class UserReply(Model):
+    """The user."""
+
     user: UserView
 
 
 class LoginReply(UserReply):
+    """The user who is logged in, with the session."""
+
     bp_auth: BpAuthView | None = None
     """Only for third-party identities."""
 

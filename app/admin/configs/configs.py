@@ -70,6 +70,8 @@ class KindRow(Model):
 
 
 class KindsReply(Model):
+    """The config kinds, with the JSON Schema of each."""
+
     kinds: list[KindRow]
 
 
@@ -106,6 +108,8 @@ class ConfigRow(Model):
 
 
 class ListReply(Model):
+    """The configs, without their values."""
+
     configs: list[ConfigRow]
     total: int | None = None
     """Number of all matching configs. Only with `size`."""
@@ -116,6 +120,8 @@ class ReadQuery(Model):
 
 
 class ConfigReply(ConfigRow):
+    """The config at one of its revisions."""
+
     value: dict[str, Any]
 
 
@@ -134,6 +140,8 @@ class ValueBody(Model):
 
 
 class ValidateReply(Model):
+    """Whether the value is valid, with its errors and warnings."""
+
     valid: bool
     errors: list[FaultRow]
     warnings: list[FaultRow]
@@ -149,6 +157,8 @@ class RevisionRow(Model):
 
 
 class RevisionsReply(Page[int]):
+    """A page of the revisions."""
+
     revisions: list[RevisionRow]
 
 

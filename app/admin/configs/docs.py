@@ -15,5 +15,7 @@ EDIT = Docs(
     },
 )
 DIFF = Docs(
-    answers={200: OtherResponse("`{from, to, changes: [{path, before?, after?}]}`", "application/json")},
+    answers={
+        200: OtherResponse("The changes, as `{from, to, changes: [{path, before?, after?}]}`.", "application/json")
+    },
 )

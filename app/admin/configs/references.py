@@ -16,6 +16,8 @@ class ReferenceRow(Model):
 
 
 class ReferencesReply(Model):
+    """The configs that name this one."""
+
     references: list[ReferenceRow]
 
 

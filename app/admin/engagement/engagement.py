@@ -57,6 +57,8 @@ class MailRow(Model):
 
 
 class StrategyMails(Page[str]):
+    """A page of the emails."""
+
     mails: list[MailRow]
 
 
@@ -78,6 +80,8 @@ class TaskRow(Model):
 
 
 class TaskList(Page[str]):
+    """A page of the tasks."""
+
     tasks: list[TaskRow]
 
 
@@ -101,6 +105,8 @@ class TestMailBody(PreviewBody):
 
 
 class Preview(Model):
+    """The subject and both bodies of the email, with the variables that it names."""
+
     subject: str
     text: str
     html: str

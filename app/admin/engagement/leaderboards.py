@@ -80,10 +80,14 @@ class PeriodRow(Model):
 
 
 class PeriodList(Page[str]):
+    """A page of the periods of the board."""
+
     periods: list[PeriodRow]
 
 
 class PeriodReply(PeriodRow):
+    """The period, with the link to the file of its winners."""
+
     scores: int
     """How many users have a score."""
     rewards: int
@@ -104,6 +108,8 @@ class PeriodEntry(Model):
 
 
 class PeriodRanks(Model):
+    """The ranks of the period."""
+
     entries: list[PeriodEntry]
 
 

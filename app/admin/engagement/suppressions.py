@@ -60,6 +60,8 @@ class SuppressionRow(Model):
 
 
 class SuppressionList(Page[str]):
+    """A page of the addresses."""
+
     suppressions: list[SuppressionRow]
 
 

@@ -63,6 +63,8 @@ class CostRow(Model):
 
 
 class CostsReply(Model):
+    """The costs, with their totals."""
+
     since: str
     rows: list[CostRow]
     """The highest price comes first. Costs in different currencies are separate rows."""

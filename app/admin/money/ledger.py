@@ -22,6 +22,8 @@ class DifferenceRow(Model):
 
 
 class LedgerCheck(Model):
+    """The differences that were found, and whether everything was checked."""
+
     complete: bool
     """Whether everything was checked. Otherwise the check took more than 20 s, or has found 200 differences:
     `python -m app verify ledger` has no such limits."""

@@ -48,6 +48,8 @@ class MismatchQuery(SortedQuery[QueryInt]):
 
 
 class MismatchView(Model):
+    """A mismatch between this server and a payment platform."""
+
     mismatch_id: int
     app: str
     platform: str
@@ -76,6 +78,8 @@ class MismatchView(Model):
 
 
 class MismatchList(Page[int]):
+    """A page of the mismatches."""
+
     mismatches: list[MismatchView]
 
 

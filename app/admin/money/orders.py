@@ -46,6 +46,8 @@ class OrderRow(Model):
 
 
 class OrderList(Page[str]):
+    """A page of the payments or subscriptions."""
+
     orders: list[OrderRow]
 
 

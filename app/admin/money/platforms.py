@@ -23,6 +23,8 @@ class PlatformRow(Model):
 
 
 class PlatformsReply(Model):
+    """The platforms of vendors, with the options of their strategies."""
+
     platforms: list[PlatformRow]
 
 

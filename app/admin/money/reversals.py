@@ -96,10 +96,14 @@ class DisputeRow(_ReversalRow):
 
 
 class RefundList(Page[str]):
+    """A page of the refunds."""
+
     refunds: list[RefundRow]
 
 
 class DisputeList(Page[str]):
+    """A page of the disputes."""
+
     disputes: list[DisputeRow]
 
 

@@ -52,6 +52,8 @@ class SalesRow(Model):
 
 
 class SalesReply(Model):
+    """The sums of each day and currency."""
+
     first: str
     last: str
     sales: list[SalesRow]

@@ -56,6 +56,8 @@ class Settlement(Model):
 
 
 class WithdrawalRow(Model):
+    """A withdrawal and its times."""
+
     withdrawal_id: str
     """The id of this server, and the `sender_batch_id` of the payout."""
     app: str
@@ -84,6 +86,8 @@ class WithdrawalRow(Model):
 
 
 class AdminWithdrawalList(Page[str]):
+    """A page of the withdrawals."""
+
     withdrawals: list[WithdrawalRow]
 
 

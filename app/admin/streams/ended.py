@@ -54,6 +54,8 @@ class EndedRow(Model):
 
 
 class EndedList(Page[str]):
+    """A page of the streams that have ended."""
+
     streams: list[EndedRow]
     """A page may have fewer streams than `size`, or none, if few match. `next` continues the search."""
 

@@ -62,6 +62,8 @@ class StreamRow(Model):
 
 
 class LiveReply(Model):
+    """A page of the running streams, and which processes have answered."""
+
     streams: list[StreamRow]
     total: int
     """Number of all matching streams, on all pages."""

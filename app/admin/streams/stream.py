@@ -84,6 +84,8 @@ class RunningAttempt(Model):
 
 
 class StreamDetails(Model):
+    """The stream with its attempts at vendors."""
+
     stream: StreamRow
     conversation_id: str | None = None
     began_at: str

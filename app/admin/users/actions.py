@@ -32,6 +32,8 @@ class AccountNotFrozen(Conflict):
 
 
 class ChangedUser(Model):
+    """The status of the user, and how many sessions have ended."""
+
     status: str
     """`active`, `frozen` or `deactivated`."""
     ended_sessions: int = 0
@@ -84,7 +86,7 @@ async def recover_user(call: Call, transaction: Transaction, path: Path[UserPath
 
 
 async def erase_user(call: Call, transaction: Transaction, path: Path[UserPath]) -> ChangedUser:
-    """Deactivate a user now, and delete the user's data.
+    """Deactivate a user now, deleting the user's data.
 
     This cannot be undone. The receipt of the user says what was deleted and what is kept. The header
     `X-Parley-Reason` is required.

@@ -55,6 +55,8 @@ class AssetAdjustment(Model):
 
 
 class AdjustedAssets(AssetList):
+    """The assets of the user, and how many units were added or removed."""
+
     changed: int
     """The units that were added, or removed if negative: at most those that the user had."""
 
@@ -82,6 +84,8 @@ class EntryView(Model):
 
 
 class EntryList(Page[int]):
+    """A page of the ledger entries."""
+
     entries: list[EntryView]
 
 

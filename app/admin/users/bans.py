@@ -50,6 +50,8 @@ class LiftedBan(Model):
 
 
 class BannedUser(Model):
+    """The status of the user and the ban, and how many sessions have ended."""
+
     status: str
     """`active`, `frozen` or `deactivated`."""
     ban: BanView | None = None

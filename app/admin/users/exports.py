@@ -36,6 +36,8 @@ class ExportUnfinished(Conflict):
 
 
 class ExportState(Model):
+    """The state of the user's export."""
+
     status: Literal["running", "finished", "failed"]
     requested_at: str
     error: str | None = None
@@ -45,6 +47,8 @@ class ExportState(Model):
 
 
 class ExportLink(Model):
+    """The link to the file of the export."""
+
     url: str
     """A link to the file, valid for ten minutes. It needs no token: whoever has it can read the file."""
 

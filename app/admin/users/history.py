@@ -55,6 +55,8 @@ class HappenedRow(Model):
 
 
 class HistoryReply(Page[str]):
+    """A page of the user's history."""
+
     history: list[HappenedRow]
 
 
@@ -77,6 +79,8 @@ class OwnedAsset(Model):
 
 
 class AccountReply(Model):
+    """The account of the user."""
+
     app: str
     user_id: str
     status: Status

@@ -50,6 +50,8 @@ class FailureRow(Model):
 
 
 class FailureList(Page[str]):
+    """A page of the failures."""
+
     login_failures: list[FailureRow]
 
 

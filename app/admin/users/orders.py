@@ -45,6 +45,8 @@ class OrderWebhookRow(WebhookRow):
 
 
 class OrderTrace(Model):
+    """The order with its verdict, ledger entries, webhooks and mismatches."""
+
     order: OrderRow
     verdict: Verdict
     """`granted`: the user has what was bought. `used`: it was granted and is used up. `ended`: the period is over.

@@ -50,11 +50,13 @@ class UserRow(Model):
 
 
 class UserList(Page[str]):
+    """A page of the users."""
+
     users: list[UserRow]
 
 
 async def list_users(call: Call, query: Query[UserQuery]) -> UserList:
-    """List the users of an app, or search for users in all apps."""
+    """List the users of an app, or those found by a search of all apps."""
     configs = call.services.configs
     if query.app is not None:
         require_app(call, query.app)

@@ -45,10 +45,10 @@ class ImageTaskPath(Model):
 
 
 async def imagine(call: Call, transaction: Transaction, body: Body[NewImage]) -> ImageReply:
-    """Generate, change or describe an image.
+    """Begin a task that generates, changes or describes an image.
 
-    Starts a task and returns its current state. With the header `Prefer: wait=<seconds>`, the response is sent when
-    the task has ended, or after that time, which is at most 300 seconds. To read the task later, call
+    The response has its current state. With the header `Prefer: wait=<seconds>`, the response is sent when the task
+    has ended, or after that time, which is at most 300 seconds. To read the task later, call
     `GET /bp/ai/imagine/{task_id}`. A task that fails is not an error: its `status` is `failed`.
     """
     if body.type != "inpaint" and call.request.content.total_bytes > BODY_BYTES:

@@ -61,6 +61,8 @@ class ImageTaskView(Model):
 
 
 class ImageReply(Model):
+    """An image task, with the units of its asset that are used."""
+
     current_count: int
     """Units of the quota that the user has left. 0 if the strategy has no quota."""
     current_total_count: int

@@ -11,6 +11,8 @@ from storage.operators.console_sessions import MAX_S
 from streams.wire.errors import AuthFailed, PermissionDenied
 
 CSRF_HEADER = "X-Parley-Csrf"
+OF_SIGN_IN = {CSRF_HEADER: "Required, with any value: pages of other sites cannot send it."}
+"""The description of the header that a sign-in must have."""
 UNUSED_HEADER = "X-Parley-Background"
 """A call with this header does not count as use of the session, which ends when it is not used."""
 _COOKIE = "parley_console"

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 _SIGN_INS = ("signIn", "signUp", "sign_in", "sign_up")
+_IMPORTS = {"datetime(": "from datetime import UTC, datetime", "Path(": "from pathlib import Path"}
+"""What the standard library has, in Python."""
 _ID = "an id that the app has made and keeps"
 
 
@@ -63,8 +65,9 @@ def _python(call: Call) -> str:
         first = [] if call.signs_in else [f'await client.sign_in("device", {{"id": "{_ID}"}})']
     inner = textwrap.indent("\n".join([*first, call.code]), "    ")
     body = textwrap.indent("\n".join([*opening, inner]), "    ")
+    imports = "".join(f"{line}\n" for name, line in _IMPORTS.items() if name in call.code)
     return (
-        f"import asyncio\n\nfrom parley_client import {', '.join(sorted(names))}\n\n\n"
+        f"import asyncio\n{imports}\nfrom parley_client import {', '.join(sorted(names))}\n\n\n"
         f"async def main() -> None:\n{body}\n\n\nasyncio.run(main())"
     )
 

@@ -1,11 +1,11 @@
 """Generates the OpenAPI 3.1 document from the route table, so that it always matches the server."""
 
-import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from app.http.callers.caller import Access
 from app.http.openapi.bodies import bodies_of
+from app.http.openapi.descriptions import content_of, description_of, summary_of
 from app.http.openapi.errors import ErrorReply, error_responses
 from app.http.openapi.events import event_errors, event_list, events_described, models_of
 from app.http.openapi.groups import tag_groups, tag_of, tags
@@ -74,13 +74,12 @@ def _response_models(routes: Sequence[Endpoint]) -> Iterator[type[Model]]:
 
 def _operation(row: Endpoint, path: str, schemas: Schemas, url: str) -> dict[str, Any]:
     s2s, stream = is_server_path(path), row.docs.stream
-    summary, description = _summary_and_description(row)
+    description = [description_of(row, path)]
     if s2s and row.area.single_use_token:
-        description = "\n\n".join(filter(None, (description, ONE_CALL)))
+        description.append(ONE_CALL)
     operation: dict[str, Any] = {
         "operationId": _operation_id(row, s2s=s2s),
-        "summary": f"{summary}{_suffix(row, s2s=s2s)}",
-        "description": description,
+        "summary": f"{summary_of(row)}{_suffix(row, s2s=s2s)}",
         "tags": [tag_of(row, path)],
         "security": list(_security(row, path)),
         "parameters": list(_parameters(row, path)),
@@ -94,21 +93,14 @@ def _operation(row: Endpoint, path: str, schemas: Schemas, url: str) -> dict[str
         operation["requestBody"] = body
     if stream is not None:
         events = operation["x-events"] = event_list(stream, schemas)
-        lists = (description, events_described(events, schemas), f"#### Errors\n\n{event_errors(stream)}")
-        operation["description"] = "\n\n".join(lists)
+        if path == row.path and row.alias_of is None:
+            description += [events_described(events, schemas), f"#### Errors\n\n{event_errors(stream)}"]
+    operation["description"] = "\n\n".join(description)
     with_response(operation, row)
     operation["x-codeSamples"] = code_samples(row, path, operation, url=url)
-    return {**operation, **_reference_to_another(row, path)}
-
-
-def _reference_to_another(row: Endpoint, path: str) -> dict[str, Any]:
-    """Return what replaces the description at a path that only repeats another one."""
     if row.alias_of is not None:
-        text = f"Deprecated path of `{row.method} {template_of(row.alias_of.path)}`."
-        return {"deprecated": True, "description": text}
-    if path == row.server_path:
-        return {"description": f"The S2S form of `{row.method} {template_of(row.path)}`."}
-    return {}
+        operation["deprecated"] = True
+    return operation
 
 
 def _operation_id(row: Endpoint, *, s2s: bool) -> str:
@@ -120,14 +112,6 @@ def _suffix(row: Endpoint, *, s2s: bool) -> str:
     if row.area.access is Access.WEBHOOK:
         return " (webhook)"
     return " (S2S)" if s2s else ""
-
-
-def _summary_and_description(row: Endpoint) -> tuple[str, str]:
-    """Return the first sentence of the handler's docstring without its full stop, and the rest."""
-    text = inspect.getdoc(row.handler) or row.handler.__name__.replace("_", " ").capitalize()
-    first, _, rest = text.partition("\n\n")
-    summary, stop, more = " ".join(first.split()).partition(". ")
-    return summary.rstrip("."), "\n\n".join(part for part in (more if stop else "", rest.strip()) if part)
 
 
 def _security(row: Endpoint, path: str) -> Iterator[dict[str, list[str]]]:
@@ -202,7 +186,7 @@ def _responses(row: Endpoint, schemas: Schemas) -> dict[str, Any]:
     if row.docs.stream is not None:
         responses["200"] = _stream(row.docs.stream)
     elif row.inputs.reply is not None:
-        text = answers[200].description if 200 in answers else "The reply."
+        text = answers[200].description if 200 in answers else content_of(row.inputs.reply)
         responses["200"] = _response(text, _JSON, {"schema": schemas.response(row.inputs.reply)})
     elif not answers:
         responses["200"] = _response("Success. The body is empty.", "")
@@ -218,7 +202,7 @@ def _stream(stream: Stream) -> dict[str, Any]:
     examples = {summary: {"value": transcript.decode()} for summary, transcript in stream.transcripts.items()}
     described = {"schema": {"type": "string"}, "examples": examples}
     response = _response(
-        "The stream has begun. Later failures are reported by its `error` event.",
+        "The events of the stream. A failure after its start is its `error` event.",
         "text/event-stream",
         described,
     )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from app.http.callers.caller import Access
+from app.http.callers.console_sessions import CSRF_HEADER
 from app.http.openapi.bodies import bodies_of
 from app.http.openapi.clients import SAMPLES, Call
 from app.http.paths import is_server_path, template_of
@@ -22,6 +23,8 @@ _CREDENTIALS = {
     "admin": "Authorization: Bearer $ADMIN",
 }
 """Headers by security scheme. The welcome of `make run` sets these variables of the shell."""
+_RECORDINGS = {"/bp/ai/audio/pronunciation": "hello.pcm"}
+"""Files that examples send in place of the shortened audio of a body. `docs/guides/streams.md` makes them."""
 _OF_LINKS = frozenset({"verify_code", "random_code", "token", "mid", "e", "u"})
 """Query parameters that links of emails have."""
 
@@ -59,7 +62,7 @@ def _calls(row: Endpoint, path: str) -> Mapping[str, str]:
 
 _ONLY_CLIENTS = {
     "typescript": ("signOut", "signIn", "signUp", ".sharing.", ".wallet.", ".cards."),
-    "python": ("sign_", "share_", ".wallet.", ".account."),
+    "python": ("sign_", "share_", ".wallet.", ".cards."),
 }
 """What the clients of users have, and those of app servers have not."""
 
@@ -73,7 +76,7 @@ def _curl(row: Endpoint, path: str, operation: Mapping[str, Any], url: str) -> s
     elif row.method != ("POST" if (body := _body(row)) is not None else "GET"):
         flags.insert(0, f"-X {row.method}")
     if row.method != "HEAD" and body is not None:
-        flags.append(f"-d {shlex.quote(body)}")
+        flags.append(f"-d {_data(row, body)}")
     query = "&".join(f"{name}=${name.upper()}" for name in _needed(row, operation["parameters"]))
     target = template_of(path).replace("{", "$").replace("}", "")
     words = target.split("/")
@@ -82,14 +85,25 @@ def _curl(row: Endpoint, path: str, operation: Mapping[str, Any], url: str) -> s
     return " \\\n  ".join([f"curl {address}", *flags])
 
 
+def _data(row: Endpoint, body: str) -> str:
+    """Return the value of `-d`."""
+    if (recording := _RECORDINGS.get(row.path)) is None:
+        return shlex.quote(body)
+    parameters = body[: body.rindex("}") + 1]
+    return f"@- <<BODY\n{parameters}$(base64 < {recording})\nBODY"
+
+
 def _headers(row: Endpoint, operation: Mapping[str, Any]) -> Iterator[str]:
     for scheme in next(iter(operation["security"]), ()):
         if scheme in _CREDENTIALS:
             yield _CREDENTIALS[scheme]
+    accepted = {parameter.get("name") for parameter in operation["parameters"]}
+    if CSRF_HEADER in accepted:
+        yield f"{CSRF_HEADER}: 1"
     if row.area.role is not None and row.method != "GET":
         yield "X-Parley-Reason: an example"
-        if any(parameter.get("name") == idempotency.HEADER for parameter in operation["parameters"]):
-            yield f"{idempotency.HEADER}: $(uuidgen)"
+        if idempotency.HEADER in accepted:
+            yield f"{idempotency.HEADER}: change-$(date +%s)"
 
 
 def _needed(row: Endpoint, parameters: Sequence[Mapping[str, Any]]) -> Iterator[str]:

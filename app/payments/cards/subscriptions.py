@@ -62,6 +62,8 @@ class CardSubscriptionView(Model):
 
 
 class CardSubscriptionReply(Model):
+    """The subscription, with the user's assets."""
+
     cardpay_sub: CardSubscriptionView
     assets: list[AssetView]
     """All assets of the user."""
@@ -102,7 +104,7 @@ async def subscribe(
 
 
 async def get_subscription(call: Call, path: Path[CardSubscriptionPath]) -> CardSubscriptionReply:
-    """Read a subscription from the platform, and grant paid periods."""
+    """Read a subscription from the platform, granting paid periods."""
     row, platform = await _row(call, path.sub_id)
     return await _reply(platform, row, path.sub_id)
 

@@ -31,15 +31,21 @@ class SetupIntentView(Model):
 
 
 class PaymentIntentReply(Model):
+    """The payment."""
+
     cardpay_payment_intent: PaymentIntentView
 
 
 class PaymentIntentWithAssets(PaymentIntentReply):
+    """The payment, with the user's assets."""
+
     assets: list[AssetView]
     """All assets of the user."""
 
 
 class SetupIntentReply(Model):
+    """The setup intent, by which a card is linked."""
+
     cardpay_setup_intent: SetupIntentView
 
 

@@ -78,10 +78,14 @@ class WalletOrderView(Model):
 
 
 class OrderReply(Model):
+    """The order."""
+
     walletpay_order: WalletOrderView
 
 
 class OrderWithAssets(OrderReply):
+    """The order, with the user's assets."""
+
     assets: list[AssetView]
     """All assets of the user."""
 
@@ -119,7 +123,7 @@ async def capture(call: Call, transaction: Transaction, body: Body[OrderBody]) -
 
 
 async def sync_order(call: Call, path: Path[OrderPath]) -> OrderWithAssets:
-    """Read an order from the platform, and grant a paid product.
+    """Read an order from the platform, granting a paid product.
 
     The order is not captured.
     """

@@ -119,7 +119,7 @@ async def create_or_sync(call: Call, row: WalletSubscription) -> SubscriptionRea
 
 
 async def sync(call: Call, path: Path[SubscriptionPath]) -> SubscriptionReply:
-    """Read a subscription from the platform, and grant paid periods."""
+    """Read a subscription from the platform, granting paid periods."""
     row = await own_row(call, path.sub_id)
     return await synced_reply(call, row)
 

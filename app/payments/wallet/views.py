@@ -54,6 +54,8 @@ class SubscriptionView(Model):
 
 
 class SubscriptionReply(Model):
+    """The subscription, with the user's assets."""
+
     walletpay_sub: SubscriptionView
     assets: list[AssetView]
     """All assets of the user."""

@@ -130,6 +130,8 @@ def application(settings: dict[str, str]) -> web.Application:
 
 
 _BOT = web.AppKey("bot", Bot)
+_REQUIRED = ("SERVER_KEY", "TELEGRAM_TOKEN", "TELEGRAM_SECRET")
+"""Without a secret, anybody could post updates: a header that is missing is equal to a secret that is empty."""
 _DEFAULTS = {
     "URL": "http://127.0.0.1:8080",
     "APP_ID": "default",
@@ -139,10 +141,12 @@ _DEFAULTS = {
     "TELEGRAM_URL": "https://api.telegram.org",
     "EDIT_SECONDS": "1",
     "MEMORY": "bot.sqlite3",
-    "PORT": "8090",
+    "BOT_PORT": "8090",
 }
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
     environment = {**_DEFAULTS, **os.environ}
-    web.run_app(application(environment), host="127.0.0.1", port=int(environment["PORT"]))
+    if missing := [name for name in _REQUIRED if not environment.get(name)]:
+        raise SystemExit(f"These environment variables are not set: {', '.join(missing)}")
+    web.run_app(application(environment), host="127.0.0.1", port=int(environment["BOT_PORT"]))

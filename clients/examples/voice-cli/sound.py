@@ -139,6 +139,7 @@ class Files:
     """Writes the files `answer-0.mp3`, `answer-1.mp3`… into a folder."""
 
     def __init__(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
         self._folder = folder
         self._audio: dict[int, bytes] = {}
 
@@ -149,7 +150,6 @@ class Files:
         self._audio = {index: audio for index, audio in self._audio.items() if index < from_index}
 
     async def finish(self) -> None:
-        self._folder.mkdir(exist_ok=True)
         for index, audio in self._audio.items():
             (self._folder / f"answer-{index}.mp3").write_bytes(audio)
 

@@ -8,13 +8,16 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from urllib.parse import quote
 
 from sound import Files, Output, Player, player, record, recorder
 
 from parley_client import AudioChunk, FileStore, ParleyClient, ParleyError, Restart, TextChunk, Turn, UserInput
 
-_KEPT = Path(".parley-voice")
-"""The session of the user, and the id of the last conversation."""
+_URL = os.environ.get("URL", "http://127.0.0.1:8080")
+_APP_ID = os.environ.get("APP_ID", "default")
+_KEPT = Path(".parley-voice") / quote(f"{_APP_ID} at {_URL}", safe=" ")
+"""The session of the user, and the id of the last conversation. No other server or app gets them."""
 
 
 def arguments() -> argparse.Namespace:
@@ -42,8 +45,8 @@ async def main(options: argparse.Namespace) -> None:
     last = _KEPT / "conversation"
     conversation_id = last.read_text() if options.resume and last.exists() else None
     async with ParleyClient(
-        os.environ.get("URL", "http://127.0.0.1:8080"),
-        os.environ.get("APP_ID", "default"),
+        _URL,
+        _APP_ID,
         sign_key=os.environ.get("APP_SIGN_KEY"),
         store=FileStore(_KEPT / "session.json"),
         on_session_expired=sign_in,
@@ -133,9 +136,12 @@ async def hear(turn: Turn, output: Output) -> None:
 
 
 if __name__ == "__main__":
+    _KEPT.parent.mkdir(mode=0o700, exist_ok=True)
     _KEPT.mkdir(mode=0o700, exist_ok=True)
     try:
         asyncio.run(main(arguments()))
+    except OSError as error:
+        raise SystemExit(str(error)) from None
     except ParleyError as error:
         raise SystemExit(f"\n{error}\n{'Please try again.' if error.retryable else ''}".rstrip()) from None
     except KeyboardInterrupt:

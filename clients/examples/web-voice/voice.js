@@ -1,9 +1,8 @@
 import { ParleyClient } from "parley-client";
 import { VoiceChat } from "parley-client/audio";
+import { config } from "./config.js";
 
-// The settings can be given in the address, such as ?strategy=scripted.
-const given = Object.fromEntries(new URLSearchParams(location.search));
-const { url = "http://127.0.0.1:8080", app = "default", key = null, strategy = "local", language = "en-US" } = given;
+const { url, app, signKey, strategy, language } = config;
 const [transcript, fault, orb, stop, handsFree] = ["transcript", "fault", "orb", "stop", "hands-free"].map((id) =>
   document.getElementById(id),
 );
@@ -16,17 +15,19 @@ const FAULTS = {
   early: "The microphone is ready now: hold the button again.",
 };
 
+/** The session and the device are stored for one app of one server, so that no other one gets them. */
+const keyOf = (name) => `${name} of ${app} at ${url}`;
 const store = {
-  load: () => JSON.parse(localStorage.getItem("session")),
-  save: (session) => localStorage.setItem("session", JSON.stringify(session)),
+  load: () => JSON.parse(localStorage.getItem(keyOf("session"))),
+  save: (session) => localStorage.setItem(keyOf("session"), JSON.stringify(session)),
 };
 /** Whoever knows the id of a device can sign in as its user. */
 function signIn(client) {
-  localStorage.device ??= crypto.randomUUID();
-  return client.signIn("device", { id: localStorage.device });
+  const id = (localStorage[keyOf("device")] ??= crypto.randomUUID());
+  return client.signIn("device", { id });
 }
 
-const client = new ParleyClient(url, app, { signKey: key, store, onSessionExpired: signIn });
+const client = new ParleyClient(url, app, { signKey, store, onSessionExpired: signIn });
 const voice = new VoiceChat({
   client,
   options: { strategies: [strategy], languageCode: language },

@@ -82,3 +82,8 @@ class DigestMismatch(ParleyError):
 
     def __init__(self, stream_id: str | None) -> None:
         super().__init__("digest_mismatch", f"digest_mismatch: stream {stream_id} did not arrive as it was sent")
+
+
+def invalid_parameter(why: str) -> ParleyError:
+    """Return the error of an argument that cannot be sent."""
+    return ParleyError("invalid_parameter", f"invalid_parameter: {why}")

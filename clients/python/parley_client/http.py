@@ -1,6 +1,7 @@
 """HTTP calls of a server: addresses, headers, errors."""
 
 import json
+import re
 from collections.abc import AsyncIterable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
@@ -9,21 +10,30 @@ from urllib.parse import quote, urlencode
 from aiohttp import (
     ClientError,
     ClientHandlerType,
+    ClientPayloadError,
     ClientRequest,
     ClientResponse,
     ClientSession,
     ClientTimeout,
     DummyCookieJar,
     InvalidURL,
+    ServerDisconnectedError,
     TCPConnector,
 )
 from yarl import URL
 
 from parley_client.backoff import retry_after_of
-from parley_client.errors import ConnectionLost, NotUnderstood, ParleyError
+from parley_client.errors import ConnectionLost, NotUnderstood, ParleyError, invalid_parameter
 
 _CONNECT_S = 10
 _SHOWN = 60
+_BASE_URL = re.compile(r"https?://[^\s/?#@\\]+(/[^\s?#]*)?", re.IGNORECASE)
+_FAULTS = {
+    ServerDisconnectedError: "the server has closed the connection",
+    ClientPayloadError: "the response broke off",
+    TimeoutError: "the server did not respond in time",
+}
+"""Faults whose messages are those of aiohttp's internals, or empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +83,8 @@ class Http:
     """Sends requests over the connections of one `ClientSession`, which it opens when it is first needed."""
 
     def __init__(self, base_url: str, *, session: ClientSession | None = None) -> None:
+        if not _BASE_URL.fullmatch(base_url):
+            raise ValueError(f"base URL must be like https://parley.example.com, and not {base_url}")
         self._base_url = base_url.rstrip("/")
         self._session = session
         self._owns_session = session is None
@@ -147,7 +159,8 @@ async def _chunks(body: bytes, pieces: AsyncIterable[bytes]) -> AsyncIterable[by
 
 def lost(error: BaseException) -> ConnectionLost:
     """Return the error for a fault of the network."""
-    return ConnectionLost(str(error) or type(error).__name__)
+    found = (words for kind, words in _FAULTS.items() if isinstance(error, kind))
+    return ConnectionLost(next(found, None) or str(error) or type(error).__name__)
 
 
 def error_of(response: ClientResponse, body: bytes) -> ParleyError:
@@ -208,9 +221,14 @@ def given(parameters: Mapping[str, object]) -> dict[str, object]:
 
 
 def encoded(body: object) -> bytes:
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    try:
+        return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except ValueError as error:
+        raise invalid_parameter(f"the parameters are not JSON: {error}") from error
 
 
 def segment(value: str) -> str:
-    """Return a value as one segment of a path."""
+    """Return an id as one segment of a path. Raises `ParleyError` for those that would make it another path."""
+    if value in {"", ".", ".."}:
+        raise invalid_parameter('an id must be a text other than "", "." and ".."')
     return quote(value, safe="")

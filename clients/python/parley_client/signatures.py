@@ -5,11 +5,13 @@ import hmac
 import secrets
 import time
 
+from parley_client.numbers import rounded
+
 HEADER = "X-Service-Sign"
 
 
 def sign(
-    key: str, method: str, target: str, body: bytes = b"", *, t: int | None = None, nonce: str | None = None
+    key: str, method: str, target: str, body: bytes = b"", *, t: float | None = None, nonce: str | None = None
 ) -> str:
     """Return the value of `X-Service-Sign`.
 
@@ -17,7 +19,7 @@ def sign(
     conversations and pronunciation it is only the JSON object at its beginning. `t` is the current time in Unix
     seconds, and `nonce` a random text that makes the signature valid for one request; both have a default.
     """
-    t = int(time.time()) if t is None else t
+    t = int(time.time()) if t is None else rounded("t", t)
     nonce = secrets.token_urlsafe(16) if nonce is None else nonce
     text = "\n".join([str(t), nonce, method.upper(), target, hashlib.sha256(body).hexdigest()])
     return f"t={t},n={nonce},v1={hmac.digest(key.encode(), text.encode(), 'sha256').hex()}"

@@ -11,6 +11,7 @@ from parley_client.areas.mail import Mail
 from parley_client.areas.predictions import Predictions
 from parley_client.calls import Calls
 from parley_client.http import Request, encoded, given, segment
+from parley_client.numbers import rounded
 from parley_client.streams.input import Audio, Input, Text, encoded_audio, encoded_text
 from parley_client.streams.reader import SILENCE_S, OnConnection
 from parley_client.streams.turns import Speech, Turn
@@ -77,7 +78,7 @@ class UserCalls:
             "conversation_id": conversation_id,
             "voice": voice,
             "stt_prompt": stt_prompt,
-            "turn_detection": turn_detection,
+            "turn_detection": turn_detection and _sent(turn_detection),
             "params": params,
         }
         pieces: Input | None = None
@@ -193,3 +194,9 @@ class UserCalls:
     async def ip_location(self) -> IpLocation:
         """Return where the address of this client is."""
         return cast(IpLocation, await self._calls.get("/bp/iplocation/ipv4"))
+
+
+def _sent(detection: TurnDetection) -> TurnDetection:
+    if "silence_ms" not in detection:
+        return detection
+    return {**detection, "silence_ms": rounded("silence_ms", detection["silence_ms"])}

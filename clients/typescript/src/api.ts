@@ -11,27 +11,28 @@ export interface Anonymity {
 /** A sign-in with the platform of a mobile operating system. */
 export interface AppleInfo {
   /** Must be the subject of `identity_token` if it is given. */
-  id?: string | null;
+  id?: string | null | undefined;
   /** An authorization code. It is exchanged for a refresh token. */
-  code?: string | null;
+  code?: string | null | undefined;
   identity_token: string;
   /** If it is given, the claim `nonce` of `identity_token` must be it or its SHA-256 in hexadecimal. */
-  nonce?: string | null;
+  nonce?: string | null | undefined;
 }
 
 /** The reference text and the grading options. */
 export interface AssessmentParams {
-  language?: string;
+  language?: string | undefined;
   reference_text: string;
   /** `FivePoint` grades from 0 to 5, `HundredMark` from 0 to 100. */
-  grading_system?: "FivePoint" | "HundredMark";
-  granularity?: "Phoneme" | "Word" | "FullText";
+  grading_system?: "FivePoint" | "HundredMark" | undefined;
+  granularity?: "Phoneme" | "Word" | "FullText" | undefined;
   /** Whether omitted and inserted words are marked. */
-  enable_miscue?: boolean;
+  enable_miscue?: boolean | undefined;
   /** Whether stress, intonation, speed and rhythm are graded as well. */
-  enable_prosody_assessment?: boolean;
+  enable_prosody_assessment?: boolean | undefined;
 }
 
+/** The assets of the user. */
 export interface AssetList {
   assets: AssetView[];
 }
@@ -72,22 +73,22 @@ export interface AssetView {
   /** When the platform made the refund; the zero time if there was none. */
   refund_time: string;
   /** The zero time: assets do not recover. */
-  last_recovery_time?: string;
-  recoverable?: boolean;
+  last_recovery_time?: string | undefined;
+  recoverable?: boolean | undefined;
 }
 
 export interface AssistantOutputAudioChunkContent {
   index: number;
   audio: string;
-  mime_type?: string;
-  sample_rate?: number;
+  mime_type?: string | undefined;
+  sample_rate?: number | undefined;
 }
 
 export interface AssistantOutputAudioContent {
   index: number;
   audio_url: string;
   mime_type: string;
-  viseme_url?: string;
+  viseme_url?: string | undefined;
 }
 
 export interface AssistantOutputChunkContent {
@@ -107,9 +108,10 @@ export interface AssistantOutputRestartContent {
 export interface AssistantOutputVisemeContent {
   index: number;
   visemes: VisemeAt[];
-  estimated?: boolean;
+  estimated?: boolean | undefined;
 }
 
+/** The id of the prediction that has begun, with the units of its asset that are used. */
 export interface AsyncReply {
   /** The user's assets. */
   asset: AssetView[];
@@ -127,24 +129,25 @@ export interface AsyncRequest {
   /** `prediction`: `data` names the version. `model`: `model` is called. */
   module: "model" | "prediction";
   /** The model, as `owner/name`. Required if `module` is `model`. */
-  model?: string | null;
+  model?: string | null | undefined;
   /** The request to the model host: `input`, and `version` if `module` is `prediction`. At most 256 KiB of JSON. A `webhook` is removed. */
   data: Record<string, unknown>;
 }
 
 export interface AudioChunkContent {
   audio: string;
-  mime_type?: string;
-  sample_rate?: number;
+  mime_type?: string | undefined;
+  sample_rate?: number | undefined;
 }
 
 export interface AudioContent {
   audio_url: string;
   mime_type: string;
   unit_price: UnitPrice;
-  viseme_url?: string;
+  viseme_url?: string | undefined;
 }
 
+/** The profiles of each user, and the ids of those who do not exist. */
 export interface BatchReply {
   /** The profiles of the users that exist, by user id. */
   social_profile: Record<string, PublicSocialProfile[]>;
@@ -156,12 +159,13 @@ export interface BindEmail {
   platform: "website" | "ios" | "android";
   email: string;
   /** The newest code of type `login_email`, if the app allows logins by code. */
-  verify_code?: string | null;
+  verify_code?: string | null | undefined;
 }
 
+/** The identity that was bound. */
 export interface BindReply {
   social_account: SocialAccount;
-  bp_auth?: BpAuthView;
+  bp_auth?: BpAuthView | undefined;
 }
 
 export interface BoardEntry {
@@ -169,7 +173,7 @@ export interface BoardEntry {
   member: string;
   score: number;
   /** What was sent with the score. */
-  extra?: Record<string, unknown>;
+  extra?: Record<string, unknown> | undefined;
   rank: number;
 }
 
@@ -177,13 +181,14 @@ export interface BoardQuery {
   /** The board. */
   name: string;
   /** Also return the caller, and up to this many users above and below. */
-  around?: number | null;
+  around?: number | null | undefined;
   /** The first rank. */
   from: number;
   /** The last rank: at most the board's size, and at most 1,000 after the first. */
   to: number;
 }
 
+/** The ranks of the board, and that of the user. */
 export interface BoardReply {
   leaderboard: BoardView;
 }
@@ -219,11 +224,12 @@ export interface BpAuthView {
 export interface CardSubscriptionBody {
   product_id: string;
   /** A card of the user at the platform. */
-  payment_method_id?: string | null;
+  payment_method_id?: string | null | undefined;
   /** A setup intent that was confirmed with the card. */
-  setup_intent_id?: string | null;
+  setup_intent_id?: string | null | undefined;
 }
 
+/** The subscription, with the user's assets. */
 export interface CardSubscriptionReply {
   cardpay_sub: CardSubscriptionView;
   /** All assets of the user. */
@@ -239,7 +245,7 @@ export interface CardSubscriptionView {
   bp_product_id: string;
   customer_id: string;
   /** The payment that the app has to confirm. Missing if there is none. */
-  latest_payment_intent?: PaymentIntentView;
+  latest_payment_intent?: PaymentIntentView | undefined;
   /** Unix seconds. */
   current_period_end_ts: number;
   /** When it was cancelled; 0 if it was not. It lasts until the end of the period. */
@@ -248,7 +254,7 @@ export interface CardSubscriptionView {
 
 export interface CodeBody {
   /** How many users may join. The default is also the maximum: that of the product or of `share_groups`. */
-  share_code_quota?: number | null;
+  share_code_quota?: number | null | undefined;
 }
 
 export interface CodeInfo {
@@ -260,7 +266,7 @@ export interface ConversationEnd {
   /** Milliseconds from the arrival of the request to each stage that was reached. `overhead` is a duration: the time before the first output that the server itself took. */
   latency_ms: Record<string, number>;
   /** The failed attempts, if there were any. */
-  attempts?: FailedAttempt[];
+  attempts?: FailedAttempt[] | undefined;
   conversation_id: string;
   /** The record of the turn in the history. */
   record_id: number | null;
@@ -268,27 +274,28 @@ export interface ConversationEnd {
   strategy: string | null;
   finish_reason: "stop" | "length" | "content_filter" | "canceled";
   unit_price: UnitPrice | null;
-  speech?: SpeechFailure;
+  speech?: SpeechFailure | undefined;
 }
 
+/** A page of the user's conversations. */
 export interface ConversationList {
   /** `before` of the next page; absent on the last page. */
-  next?: string;
+  next?: string | undefined;
   conversations: ListedConversation[];
 }
 
 export interface ConversationOffer {
   name: string;
   /** Why the strategy cannot be used as configured; absent if it can. */
-  fault?: string;
+  fault?: string | undefined;
   /** Whether it accepts audio input. */
   hears: boolean;
   /** Language codes of audio input (`en` includes every `en-…`); absent: any. */
-  heard_languages?: string[];
+  heard_languages?: string[] | undefined;
   /** Whether its answers include audio. */
   speaks: boolean;
   /** Language codes of speech; absent: any. */
-  spoken_languages?: string[];
+  spoken_languages?: string[] | undefined;
 }
 
 export interface ConversationView {
@@ -306,18 +313,18 @@ export interface ConverseParams {
   /** Names of conversation strategies, tried in this order unless the app has its own (`strategy_order`). */
   strategies: string[];
   /** Empty or absent: a new conversation is created. */
-  conversation_id?: string | null;
+  conversation_id?: string | null | undefined;
   /** Language of the user's input. */
   language_code: string;
   /** Language of the answer. */
   target_language_code: string;
   type: "text" | "audio";
-  voice?: string | null;
-  stt_prompt?: string | null;
+  voice?: string | null | undefined;
+  stt_prompt?: string | null | undefined;
   /** Values for the system prompt's template. */
-  params?: Record<string, unknown> | null;
+  params?: Record<string, unknown> | null | undefined;
   /** Only with `type` `audio`, as PCM or WAV of 16 kHz, mono, 16 bits: the server hears when the user has finished speaking, sends `end_of_speech` and answers, while the client may still be sending. Absent: the input ends where the body ends. */
-  turn_detection?: TurnDetection | null;
+  turn_detection?: TurnDetection | null | undefined;
 }
 
 export interface DefaultMethod {
@@ -331,6 +338,7 @@ export interface DetectBody {
   email: string;
 }
 
+/** Whether the address belongs to a user. */
 export interface DetectReply {
   email_data: EmailData;
 }
@@ -350,7 +358,7 @@ export interface Digest {
 export interface EmailCode {
   email: string;
   /** The newest code of type `login_email`. It can be used once. */
-  verify_code?: string | null;
+  verify_code?: string | null | undefined;
 }
 
 export interface EmailCodeRequest {
@@ -359,7 +367,7 @@ export interface EmailCodeRequest {
   platform: "website" | "ios" | "android";
   type: "login_email" | "sign_up_email";
   /** Values for the app's template of the email. */
-  custom_variables?: Record<string, unknown>;
+  custom_variables?: Record<string, unknown> | undefined;
 }
 
 export interface EmailData {
@@ -376,9 +384,9 @@ export interface EmailSignUp {
   email: string;
   password: string;
   /** The newest code of type `sign_up_email`, if the app's sign-ups need one. */
-  verify_code?: string | null;
+  verify_code?: string | null | undefined;
   /** The client's operating system. */
-  platform?: "website" | "ios" | "android" | null;
+  platform?: "website" | "ios" | "android" | null | undefined;
 }
 
 export interface EmailView {
@@ -404,7 +412,7 @@ export interface ErasureReceipt {
   /** False while conversations or files remain to be deleted, or tokens to be revoked, and while streams that began before the deactivation may still store data. */
   complete: boolean;
   /** When everything was deleted. Absent before that. */
-  erased_at?: string;
+  erased_at?: string | undefined;
   /** How many of each were deleted. */
   deleted: Record<string, number>;
   /** The kinds of data that are kept. */
@@ -419,14 +427,14 @@ export interface ErrorBody {
   /** `<error_type>: <what is wrong>`. */
   message: string;
   /** Further details, such as `retryable`. */
-  extra?: Record<string, unknown>;
+  extra?: Record<string, unknown> | undefined;
 }
 
 /** The body of every error response. */
 export interface ErrorReply {
   error: ErrorBody;
   /** Only in errors of binding: the credential of the account to which the identity already belongs. */
-  bp_auth?: BpAuth;
+  bp_auth?: BpAuth | undefined;
 }
 
 export interface FailedAttempt {
@@ -446,23 +454,24 @@ export interface ForgotPassword {
   /** The client's operating system. The email says that the request came from there. */
   platform: "website" | "ios" | "android";
   /** Values for the app's template of the email. */
-  custom_variables?: Record<string, unknown>;
+  custom_variables?: Record<string, unknown> | undefined;
 }
 
 /** At least one of `player_id` and `team_player_id` is required. `public_key_url`, `salt`, `signature` and `timestamp` are required unless the app's config skips the verification. */
 export interface GameCenterInfo {
-  player_id?: string | null;
+  player_id?: string | null | undefined;
   /** Takes precedence over `player_id`. */
-  team_player_id?: string | null;
-  public_key_url?: string | null;
+  team_player_id?: string | null | undefined;
+  public_key_url?: string | null | undefined;
   /** In base64. */
-  salt?: string | null;
+  salt?: string | null | undefined;
   /** In base64. */
-  signature?: string | null;
+  signature?: string | null | undefined;
   /** Unix milliseconds. */
-  timestamp?: number;
+  timestamp?: number | undefined;
 }
 
+/** Records of the conversation, newest first. */
 export interface History {
   asset: Record<string, unknown>[];
   data: HistoryData;
@@ -476,7 +485,7 @@ export interface HistoryData {
 export interface IdTokenInfo {
   id_token: string;
   /** If it is given, the claim `nonce` of `id_token` must be it or its SHA-256 in hexadecimal. */
-  nonce?: string | null;
+  nonce?: string | null | undefined;
 }
 
 /** Times are Unix seconds, 0 if they are not known. */
@@ -499,6 +508,7 @@ export interface ImageMeta {
   task_type: string;
 }
 
+/** An image task, with the units of its asset that are used. */
 export interface ImageReply {
   /** Units of the quota that the user has left. 0 if the strategy has no quota. */
   current_count: number;
@@ -538,7 +548,7 @@ export interface ImageTaskView {
   task_result: ImageResult;
 }
 
-/** `-` stands for an unknown value. As a country, it means that the address is not assigned to anybody. */
+/** The location of the address. `-` stands for an unknown value, and as a country, for an unassigned address. */
 export interface IpLocationReply {
   /** ISO 3166-1, two letters. */
   country_code: string;
@@ -558,7 +568,7 @@ export interface JoinBody {
 
 export interface Kept {
   /** Number of rows when the receipt was signed. Absent if they are not counted. */
-  rows?: number;
+  rows?: number | undefined;
   /** The content of the rows. */
   content: string;
 }
@@ -593,13 +603,14 @@ export interface ListedSessionView {
   expires_at: string;
 }
 
+/** The user who is logged in, with the session. */
 export interface LoginReply {
   user: UserView;
   /** Only for third-party identities. */
-  bp_auth?: BpAuthView;
+  bp_auth?: BpAuthView | undefined;
 }
 
-/** The link that verifies the address was not sent, because the rate of emails to the address is used up. */
+/** When the link that verifies the address can be sent, if it was not sent. Otherwise, the body is empty. */
 export interface MailDelay {
   /** Seconds after which `POST /bp/user/me/email/send_verify_code` sends it. */
   next_mail_s: number;
@@ -626,60 +637,60 @@ export interface NewImage {
   /** Depends on the type: imagine `prompt`, `aspect_ratio?`, `process_mode?`; reroll and seed `origin_task_id`; upscale and variation `origin_task_id`, `index`; pan `origin_task_id`, `direction`; inpaint `origin_task_id`, `mask`, `prompt`; outpaint `origin_task_id`, `zoom_ratio`, `prompt?`; describe `image_url`; blend `image_urls`. `origin_task_id` is the `task_id` of a task of the user that has finished. URLs are of images of the user. */
   data: Record<string, unknown>;
   /** The URL, or the path, of an image of the user that is put before `data.prompt`. */
-  image_url?: string | null;
+  image_url?: string | null | undefined;
 }
 
 export interface NewMail {
   /** Name of a strategy, a config of kind `mail`. */
   name: string;
   /** The recipient, if the strategy allows this (`enable_api_email`). Absent or empty: the address of the user. */
-  email_to?: string | null;
+  email_to?: string | null | undefined;
   /** Values for `{{.CustomVariables.key}}` of the templates: at most 64, each of at most 4 KiB. Variables that the strategy does not name are ignored. */
-  custom_variables?: Record<string, unknown> | null;
+  custom_variables?: Record<string, unknown> | null | undefined;
 }
 
 export interface NewOrder {
   /** Name of a config of kind `products`. */
   product_id: string;
   /** The country of the user, for products whose price depends on it. */
-  country_code?: string | null;
+  country_code?: string | null | undefined;
 }
 
 export interface NewPaymentIntent {
   /** Name of a config of kind `cardpay`. */
-  pay_platform_config_name?: string;
+  pay_platform_config_name?: string | undefined;
   /** Where the platform sends the receipt. */
-  email?: string | null;
+  email?: string | null | undefined;
   /** Whether to use the default payment method of the user, so that the app need not ask for a card. */
-  use_default_payment_method?: boolean;
+  use_default_payment_method?: boolean | undefined;
   /** Whether to charge the most recently linked card of the user at once. If that fails, or there is none, the payment can still be made with another card. */
-  with_customer_payment_method?: boolean;
+  with_customer_payment_method?: boolean | undefined;
   /** The price in minor units of the currency, such as cents. The interface spells the name so; `amount` is accepted too. */
   amonut: number;
   /** The ISO 4217 code, such as usd. */
   currency: string;
   /** Details of the device, for reports of purchases. At most 8 KiB. */
-  device_info?: Record<string, unknown> | null;
+  device_info?: Record<string, unknown> | null | undefined;
   /** Name of a config of kind `products` whose price this is. It is granted as soon as it is paid. */
-  product_id?: string | null;
+  product_id?: string | null | undefined;
 }
 
 export interface NewSetupIntent {
   /** The product that the card is for. Its config of kind `cardpay` is used. */
-  product_id?: string | null;
+  product_id?: string | null | undefined;
   /** Name of a config of kind `cardpay`. */
-  pay_platform_config_name?: string | null;
+  pay_platform_config_name?: string | null | undefined;
 }
 
 export interface NewSubscription {
   /** Name of a config of kind `products`. */
   product_id: string;
   /** The country of the user, for products whose plan depends on it. */
-  country_code?: string | null;
+  country_code?: string | null | undefined;
   /** Where the user goes after the approval. Default: the URL of the config. */
-  return_url?: string | null;
+  return_url?: string | null | undefined;
   /** Where the user goes after cancelling. Default: the URL of the config. */
-  cancel_url?: string | null;
+  cancel_url?: string | null | undefined;
 }
 
 export interface NewWithdrawal {
@@ -687,15 +698,16 @@ export interface NewWithdrawal {
   cash_num: number;
   /** An id that the app has not used before. A repeat with the same body returns the same withdrawal. */
   withdraw_id: string;
-  cuid?: string | null;
-  timezone?: number | null;
+  cuid?: string | null | undefined;
+  timezone?: number | null | undefined;
   /** A note for the receiver. */
-  desc?: string | null;
-  app_platform?: string | null;
+  desc?: string | null | undefined;
+  app_platform?: string | null | undefined;
   /** When the user started it, in ISO 8601. */
   start_time: string;
 }
 
+/** The strategies that an app offers, by what they do. */
 export interface Offers {
   /** Title of the app. */
   title: string;
@@ -714,10 +726,12 @@ export interface OrderBody {
   order_id: string;
 }
 
+/** The order. */
 export interface OrderReply {
   walletpay_order: WalletOrderView;
 }
 
+/** The order, with the user's assets. */
 export interface OrderWithAssets {
   walletpay_order: WalletOrderView;
   /** All assets of the user. */
@@ -734,11 +748,12 @@ export interface PasswordChange {
 export interface PaymentConfirmation {
   payment_intent_id: string;
   /** The product whose config of kind `cardpay` is used. */
-  product_id?: string | null;
-  card?: TestCardBody | null;
-  payment_method_id?: string | null;
+  product_id?: string | null | undefined;
+  card?: TestCardBody | null | undefined;
+  payment_method_id?: string | null | undefined;
 }
 
+/** The payment. */
 export interface PaymentIntentReply {
   cardpay_payment_intent: PaymentIntentView;
 }
@@ -758,6 +773,7 @@ export interface PaymentIntentView {
   currency: string;
 }
 
+/** The payment, with the user's assets. */
 export interface PaymentIntentWithAssets {
   cardpay_payment_intent: PaymentIntentView;
   /** All assets of the user. */
@@ -769,14 +785,14 @@ export interface PhoneCode {
   /** With the country code, such as +4915112345678. */
   phone_number: string;
   /** The newest code. It can be used once, within ten minutes and at most five tries per network. */
-  verify_code?: string | null;
+  verify_code?: string | null | undefined;
 }
 
 export interface PhoneCodeRequest {
   /** With the country code, such as +4915112345678. */
   phone_number: string;
   /** The client's operating system. */
-  platform?: "website" | "ios" | "android" | null;
+  platform?: "website" | "ios" | "android" | null | undefined;
 }
 
 export interface PhoneView {
@@ -785,44 +801,44 @@ export interface PhoneView {
 
 /** One platform and the identifier block, as in logins and binds. */
 export interface PlatformBody {
-  segment_id?: string | null;
-  custom_config_id?: string | null;
+  segment_id?: string | null | undefined;
+  custom_config_id?: string | null | undefined;
   /** Must equal `device.id` if both are given. */
-  login_device_id?: string | null;
-  simple_cuid?: string | null;
-  cuid_v2?: string | null;
-  cuid?: string | null;
-  imei?: string | null;
-  oaid?: string | null;
-  idfa?: string | null;
-  idfv?: string | null;
-  gaid?: string | null;
+  login_device_id?: string | null | undefined;
+  simple_cuid?: string | null | undefined;
+  cuid_v2?: string | null | undefined;
+  cuid?: string | null | undefined;
+  imei?: string | null | undefined;
+  oaid?: string | null | undefined;
+  idfa?: string | null | undefined;
+  idfv?: string | null | undefined;
+  gaid?: string | null | undefined;
   /** The client's operating system, such as `ios`, and not a sign-in platform. */
-  platform?: string | null;
-  appsflyer_id?: string | null;
-  app_instance_id?: string | null;
-  uuid?: string | null;
-  anonymity?: Anonymity | null;
-  device?: Device | null;
-  ios_vendor_id?: AppleInfo | null;
-  social_network_a?: SocialNetworkInfo | null;
-  search_vendor_id?: IdTokenInfo | null;
-  photo_network?: CodeInfo | null;
-  microblog?: AccessTokenInfo | null;
-  chat_network?: AccessTokenInfo | null;
-  im_network_a?: OpenIdInfo | null;
-  im_network_b?: CodeInfo | null;
-  payment_wallet_a?: CodeInfo | null;
-  software_vendor_id?: SoftwareVendorInfo | null;
-  retail_platform?: CodeInfo | null;
-  phone?: PhoneCode | null;
-  name_password?: NamePassword | null;
-  email_password?: EmailPassword | null;
-  email_code?: EmailCode | null;
+  platform?: string | null | undefined;
+  appsflyer_id?: string | null | undefined;
+  app_instance_id?: string | null | undefined;
+  uuid?: string | null | undefined;
+  anonymity?: Anonymity | null | undefined;
+  device?: Device | null | undefined;
+  ios_vendor_id?: AppleInfo | null | undefined;
+  social_network_a?: SocialNetworkInfo | null | undefined;
+  search_vendor_id?: IdTokenInfo | null | undefined;
+  photo_network?: CodeInfo | null | undefined;
+  microblog?: AccessTokenInfo | null | undefined;
+  chat_network?: AccessTokenInfo | null | undefined;
+  im_network_a?: OpenIdInfo | null | undefined;
+  im_network_b?: CodeInfo | null | undefined;
+  payment_wallet_a?: CodeInfo | null | undefined;
+  software_vendor_id?: SoftwareVendorInfo | null | undefined;
+  retail_platform?: CodeInfo | null | undefined;
+  phone?: PhoneCode | null | undefined;
+  name_password?: NamePassword | null | undefined;
+  email_password?: EmailPassword | null | undefined;
+  email_code?: EmailCode | null | undefined;
   /** A `bp_auth` from an earlier response. */
-  bp_auth_token?: string | null;
-  android_games_service?: PlayerInfo | null;
-  ios_games_service?: GameCenterInfo | null;
+  bp_auth_token?: string | null | undefined;
+  android_games_service?: PlayerInfo | null | undefined;
+  ios_games_service?: GameCenterInfo | null | undefined;
 }
 
 export interface PlatformOnly {
@@ -834,11 +850,11 @@ export interface PlatformOnly {
 export interface PlatformParams {
   /** The vendor, such as `vendor_a_audio`, to whose strategies this applies. */
   platform: string;
-  voice?: string | null;
-  prompt?: string | null;
-  speed?: number | null;
-  language_code?: string | null;
-  need_viseme?: boolean | null;
+  voice?: string | null | undefined;
+  prompt?: string | null | undefined;
+  speed?: number | null | undefined;
+  language_code?: string | null | undefined;
+  need_viseme?: boolean | null | undefined;
 }
 
 export interface PlatformReceipt {
@@ -847,13 +863,14 @@ export interface PlatformReceipt {
   /** The state of the token that the platform issued: `pending` until the platform has revoked it; `failed` if all attempts have failed; `unsupported` if a token was deleted here that cannot be revoked there; `no_token` if none was stored. */
   token: "pending" | "revoked" | "unsupported" | "no_token" | "failed";
   /** When this state was reached. Missing if it is `pending` or `failed`. */
-  settled_at?: string;
+  settled_at?: string | undefined;
 }
 
 export interface PlayerInfo {
   player_id: string;
 }
 
+/** A prediction that has ended, with the units of its asset that are used. */
 export interface PredictionReply {
   id: string;
   /** Unix seconds. */
@@ -869,7 +886,7 @@ export interface PredictionReply {
   /** `succeeded`, `failed` or `canceled`. Only a prediction that has succeeded uses the quota. */
   status: string;
   /** Why it failed. */
-  error?: string;
+  error?: string | undefined;
 }
 
 export interface PredictionRequest {
@@ -878,18 +895,20 @@ export interface PredictionRequest {
   /** The version of the model, as its host names it. */
   version: string;
   /** The parameters of the model, which are passed on unchanged. At most 256 KiB of JSON. */
-  input?: Record<string, unknown>;
+  input?: Record<string, unknown> | undefined;
 }
 
+/** The status of a prediction, and its output or error once it has ended. */
 export interface PredictionState {
   id: string;
   status: "starting" | "processing" | "succeeded" | "failed" | "canceled";
   /** Texts, links to files, which are valid for 24 hours, and other values as JSON. Empty until it succeeds. */
   output: string[];
   /** Why it failed. */
-  error?: string;
+  error?: string | undefined;
 }
 
+/** The profiles of the user's social accounts. */
 export interface ProfilesReply {
   social_profiles: PublicSocialProfile[];
 }
@@ -897,9 +916,9 @@ export interface ProfilesReply {
 export interface PronunciationOffer {
   name: string;
   /** Why the strategy cannot be used as configured; absent if it can. */
-  fault?: string;
+  fault?: string | undefined;
   /** Language codes that it assesses; absent: any. */
-  languages?: string[];
+  languages?: string[] | undefined;
 }
 
 /** The first JSON object of the body. */
@@ -909,6 +928,7 @@ export interface PronunciationParams {
   data: AssessmentParams;
 }
 
+/** The text with its scores, and what the vendor has sent. */
 export interface PronunciationReply {
   /** The recognized text. */
   text: string;
@@ -919,14 +939,15 @@ export interface PronunciationReply {
 }
 
 export interface PublicKey {
-  kty?: string;
-  crv?: string;
-  alg?: string;
-  use?: string;
+  kty?: string | undefined;
+  crv?: string | undefined;
+  alg?: string | undefined;
+  use?: string | undefined;
   kid: string;
   x: string;
 }
 
+/** The public keys, as a JSON Web Key Set. */
 export interface PublicKeys {
   keys: PublicKey[];
 }
@@ -937,22 +958,23 @@ export interface PublicSocialProfile {
   social_id: string;
   /** The sign-in platform. */
   platform: string;
-  user_name?: string;
+  user_name?: string | undefined;
   /** A URL. */
-  avatar?: string;
+  avatar?: string | undefined;
   /** An address that the platform reports as verified. Unverified addresses, which may belong to anybody, are omitted. */
-  email?: string;
-  region?: string;
-  province?: string;
-  city?: string;
+  email?: string | undefined;
+  region?: string | undefined;
+  province?: string | undefined;
+  city?: string | undefined;
   /** 0 unknown, 1 male, 2 female. */
-  gender?: number;
+  gender?: number | undefined;
 }
 
 export interface ReauthorizeBody {
   social_network_a: SocialNetworkInfo;
 }
 
+/** The receipt of an erasure, as JSON and signed. */
 export interface ReceiptReply {
   receipt: ErasureReceipt;
   /** The receipt as a JWS. Its payload also has `iss` and `iat`. `/.well-known/jwks.json` has the key. */
@@ -971,18 +993,18 @@ export interface RecordView {
 
 export interface ResetPassword {
   /** The code of the link in the email. It can be used once. */
-  random_code?: string | null;
+  random_code?: string | null | undefined;
   /** The new password: 8 to 256 characters, and none of the common passwords. */
   password: string;
   /** If given, the code must be one for this address. */
-  email?: string | null;
+  email?: string | null | undefined;
 }
 
 export interface Score {
   /** Stored unchanged. It replaces the user's earlier score in this period. */
   score: number;
   /** Returned by queries. At most 4 KiB of JSON. */
-  extra?: Record<string, unknown> | null;
+  extra?: Record<string, unknown> | null | undefined;
 }
 
 export interface ScoreUpload {
@@ -991,6 +1013,7 @@ export interface ScoreUpload {
   data: Score;
 }
 
+/** The sessions of the user. */
 export interface SessionList {
   sessions: ListedSessionView[];
 }
@@ -1003,10 +1026,11 @@ export interface SessionView {
 export interface SetupConfirmation {
   setup_intent_id: string;
   /** The product whose config of kind `cardpay` is used. */
-  product_id?: string | null;
+  product_id?: string | null | undefined;
   card: TestCardBody;
 }
 
+/** The setup intent, by which a card is linked. */
 export interface SetupIntentReply {
   cardpay_setup_intent: SetupIntentView;
 }
@@ -1019,6 +1043,7 @@ export interface SetupIntentView {
   status: string;
 }
 
+/** The code of the user's subscription, and how many users can still join it. */
 export interface ShareCode {
   /** 10 letters and digits. Joining ignores case and hyphens, and takes O for 0, I and L for 1. */
   share_code: string;
@@ -1028,31 +1053,32 @@ export interface ShareCode {
 
 /** An identity with a password, and the identifier block. */
 export interface SignupBody {
-  segment_id?: string | null;
-  custom_config_id?: string | null;
+  segment_id?: string | null | undefined;
+  custom_config_id?: string | null | undefined;
   /** Must equal `device.id` if both are given. */
-  login_device_id?: string | null;
-  simple_cuid?: string | null;
-  cuid_v2?: string | null;
-  cuid?: string | null;
-  imei?: string | null;
-  oaid?: string | null;
-  idfa?: string | null;
-  idfv?: string | null;
-  gaid?: string | null;
+  login_device_id?: string | null | undefined;
+  simple_cuid?: string | null | undefined;
+  cuid_v2?: string | null | undefined;
+  cuid?: string | null | undefined;
+  imei?: string | null | undefined;
+  oaid?: string | null | undefined;
+  idfa?: string | null | undefined;
+  idfv?: string | null | undefined;
+  gaid?: string | null | undefined;
   /** The client's operating system, such as `ios`, and not a sign-in platform. */
-  platform?: string | null;
-  appsflyer_id?: string | null;
-  app_instance_id?: string | null;
-  uuid?: string | null;
-  name_password?: NamePassword | null;
-  email_password?: EmailSignUp | null;
+  platform?: string | null | undefined;
+  appsflyer_id?: string | null | undefined;
+  app_instance_id?: string | null | undefined;
+  uuid?: string | null | undefined;
+  name_password?: NamePassword | null | undefined;
+  email_password?: EmailSignUp | null | undefined;
 }
 
+/** The new user, with the session. */
 export interface SignupReply {
   user: UserView;
   /** Seconds after which `POST /bp/user/me/email/send_verify_code` sends the link that verifies the address. Present only if the sign-up has not sent it, because too many were sent to the address. */
-  next_mail_s?: number;
+  next_mail_s?: number | undefined;
 }
 
 /** A third-party identity. Device and anonymous ids are never shown, because everybody who knows one can log in with it. */
@@ -1060,18 +1086,19 @@ export interface SocialAccount {
   /** The sign-in platform, such as `microblog`. */
   platform: string;
   id: string;
-  openid?: string;
-  xid?: string;
+  openid?: string | undefined;
+  xid?: string | undefined;
   /** The platform's token of the last proof. Present only when the user is read, and after a re-authorization. */
-  access_token?: string;
+  access_token?: string | undefined;
   /** Present only when the user is read. */
-  refresh_token?: string;
+  refresh_token?: string | undefined;
   /** Unix seconds at which `access_token` expires. Absent if it is unknown. */
-  expiration_date?: number;
+  expiration_date?: number | undefined;
   /** It is fetched after the login or the bind. Absent if the platform reported nothing. */
-  social_profile?: PublicSocialProfile;
+  social_profile?: PublicSocialProfile | undefined;
 }
 
+/** The identity with its renewed token. */
 export interface SocialAccountReply {
   social_account: SocialAccount;
 }
@@ -1079,18 +1106,18 @@ export interface SocialAccountReply {
 export interface SocialNetworkInfo {
   access_token: string;
   /** Must be the user of `access_token` if it is given. */
-  id?: string | null;
+  id?: string | null | undefined;
   /** Unix seconds at which `access_token` expires, as the client's library has it. It is not used: the platform says when the token expires. */
-  expiration_date?: number | null;
+  expiration_date?: number | null | undefined;
   /** If it is given and `access_token` is an id token, the claim `nonce` must be it or its SHA-256 in hexadecimal. */
-  nonce?: string | null;
+  nonce?: string | null | undefined;
 }
 
 export interface SoftwareVendorInfo {
   /** An id token, or an access token that is a JWT and was issued to the app. */
   access_token: string;
   /** If it is given and `access_token` is an id token, the claim `nonce` must be it or its SHA-256 in hexadecimal. */
-  nonce?: string | null;
+  nonce?: string | null | undefined;
 }
 
 export interface SpeechEnd {
@@ -1098,7 +1125,7 @@ export interface SpeechEnd {
   /** Milliseconds from the arrival of the request to each stage that was reached. `overhead` is a duration: the time before the first output that the server itself took. */
   latency_ms: Record<string, number>;
   /** The failed attempts, if there were any. */
-  attempts?: FailedAttempt[];
+  attempts?: FailedAttempt[] | undefined;
   /** The strategy whose voice spoke; null if the stream was cancelled before the first audio. */
   strategy: string | null;
   finish_reason: "stop" | "length" | "content_filter" | "canceled";
@@ -1123,10 +1150,11 @@ export interface StreamErrorExtra {
   /** Whether a retry may succeed. */
   retryable: boolean;
   /** The record that holds the answer up to the error. */
-  record_id?: number;
-  attempts?: FailedAttempt[];
+  record_id?: number | undefined;
+  attempts?: FailedAttempt[] | undefined;
 }
 
+/** The subscription, with the user's assets. */
 export interface SubscriptionReply {
   walletpay_sub: SubscriptionView;
   /** All assets of the user. */
@@ -1152,11 +1180,11 @@ export interface SubscriptionView {
   /** The platform's id of the product. */
   walletpay_product_id: string;
   /** Missing before the first payment. */
-  latest_transaction?: TransactionView;
+  latest_transaction?: TransactionView | undefined;
   /** Minor units, such as cents. Only in responses of `fetch`, while it is `ACTIVE`. */
-  next_billing_amount?: number;
+  next_billing_amount?: number | undefined;
   /** In lower case. */
-  next_billing_currency?: string;
+  next_billing_currency?: string | undefined;
 }
 
 export interface TestCardBody {
@@ -1183,15 +1211,15 @@ export interface TtsRequest {
   /** Names of speech strategies, tried in this order unless the app has its own (`strategy_order`). */
   strategies: string[];
   /** If a platform occurs more than once, its last entry applies. */
-  platform_params?: PlatformParams[] | null;
+  platform_params?: PlatformParams[] | null | undefined;
 }
 
 /** How the server finds the end of the user's speech. */
 export interface TurnDetection {
   /** The turn ends after this much silence, or sound that is not speech. */
-  silence_ms?: number;
+  silence_ms?: number | undefined;
   /** The turn ends at this length of the audio even if the user still speaks. */
-  max_s?: number | null;
+  max_s?: number | null | undefined;
 }
 
 /** The units used and the price of one unit in the app's currency. */
@@ -1208,6 +1236,7 @@ export interface UpgradeBody {
   new_bp_product_id: string;
 }
 
+/** The user's entry on the board. */
 export interface UploadReply {
   /** One entry. */
   leaderboard: Uploaded[];
@@ -1219,16 +1248,18 @@ export interface Uploaded {
   period: string;
   order: "DESC" | "ASC";
   post_time: string;
-  status?: "ok";
+  status?: "ok" | undefined;
   /** How long the current period has lasted. */
   elapsed_seconds: number;
 }
 
+/** The link to the uploaded file. */
 export interface UploadedFile {
   /** A link to the file, which is valid for 24 hours. */
   url: string;
 }
 
+/** The user. */
 export interface UserReply {
   user: UserView;
 }
@@ -1243,12 +1274,12 @@ export interface UserView {
   is_new_user: boolean;
   /** The `cuid` of the last login that sent one; empty if none did. */
   cuid: string;
-  social_accounts?: SocialAccount[];
-  phone?: PhoneView;
+  social_accounts?: SocialAccount[] | undefined;
+  phone?: PhoneView | undefined;
   /** The address with which the user logs in or, without one, an address that is bound but not verified yet. */
-  email?: EmailView;
+  email?: EmailView | undefined;
   /** Only in responses to login and signup. */
-  session?: SessionView;
+  session?: SessionView | undefined;
 }
 
 export interface VerifyResult {
@@ -1257,6 +1288,7 @@ export interface VerifyResult {
   verified_time: string;
 }
 
+/** Whether the user's email address is verified. */
 export interface VerifyResultReply {
   verify_result: VerifyResult;
 }
@@ -1269,15 +1301,15 @@ export interface VisemeAt {
 
 export interface VisemeEventContent {
   visemes: VisemeAt[];
-  estimated?: boolean;
+  estimated?: boolean | undefined;
 }
 
 export interface VoiceOffer {
   name: string;
   /** Why the strategy cannot be used as configured; absent if it can. */
-  fault?: string;
+  fault?: string | undefined;
   /** Language codes of speech; absent: any. */
-  languages?: string[];
+  languages?: string[] | undefined;
 }
 
 export interface WalletOrderView {
@@ -1292,6 +1324,7 @@ export interface WalletOrderView {
   approve_link_href: string;
 }
 
+/** The withdrawal. */
 export interface WithdrawalReply {
   withdraw: WithdrawalView;
 }

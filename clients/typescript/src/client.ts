@@ -7,32 +7,33 @@ import { Cards } from "./areas/cards.js";
 import { Sharing } from "./areas/sharing.js";
 import { Wallet } from "./areas/wallet.js";
 import { ParleyError } from "./errors.js";
-import { BACKOFF, type Backoff } from "./http/backoff.js";
+import { backoffOf, type BackoffOptions } from "./http/backoff.js";
 import { contentOf, send } from "./http/calls.js";
 import { canUploadLive } from "./http/live.js";
 import { SessionCaller, type Session, type SessionStore } from "./http/session_caller.js";
-import { jsonBody, Transport, type Fetch } from "./http/transport.js";
+import { jsonBody, Transport } from "./http/transport.js";
 import { BaseUrl } from "./http/urls.js";
+import type { Fetch } from "./http/web.js";
 import { User } from "./user.js";
 
 export interface ClientOptions {
   /** One of the app's `sign_keys`, which production requires. */
-  signKey?: string | null;
+  signKey?: string | null | undefined;
   /** A session from an earlier visit. */
-  session?: Session | null;
+  session?: Session | null | undefined;
   /** Where the session is kept between visits. */
-  store?: SessionStore | null;
+  store?: SessionStore | null | undefined;
   /**
    * Called if the session has ended. It signs the user in again, and makes no other calls. Without it, the client uses
    * the token of a sign-in at a third party. The request is then repeated once.
    */
-  onSessionExpired?: ((client: ParleyClient) => Promise<unknown>) | null;
+  onSessionExpired?: ((client: ParleyClient) => Promise<unknown>) | null | undefined;
   /** Whether audio can be sent while it is recorded. By default, it is where that is known to work. */
-  liveUpload?: boolean;
+  liveUpload?: boolean | undefined;
   /** When requests are repeated, if not by default. */
-  backoff?: Partial<Backoff>;
+  backoff?: BackoffOptions | undefined;
   /** By default, that of the environment. In React Native, give that of `expo/fetch`, which reads streams. */
-  fetch?: Fetch;
+  fetch?: Fetch | undefined;
 }
 
 /** A client of one user of an app. */
@@ -48,7 +49,7 @@ export class ParleyClient extends User {
       signKey: options.signKey ?? null,
       session: options.session ?? null,
       store: options.store ?? null,
-      backoff: { ...BACKOFF, ...options.backoff },
+      backoff: backoffOf(options.backoff),
       canUploadLive: options.liveUpload ?? canUploadLive(new BaseUrl(baseUrl).origin),
     });
     super(caller);

@@ -2,15 +2,16 @@
 
 import type { BpAuthView } from "./api.js";
 import { retryAfterOf } from "./http/backoff.js";
+import type { ResponseLike } from "./http/web.js";
 
 const BUSY = new Set([429, 503]);
 const SHOWN_CHARS = 60;
 
 export interface ErrorFields {
-  status?: number | null;
+  status?: number | null | undefined;
   extra?: Record<string, unknown> | null | undefined;
-  requestId?: string | null;
-  retryAfter?: number | null;
+  requestId?: string | null | undefined;
+  retryAfter?: number | null | undefined;
   bpAuth?: BpAuthView | null | undefined;
   cause?: unknown;
 }
@@ -86,13 +87,18 @@ export class DigestMismatch extends ParleyError {
   }
 }
 
+/** Return the error of an argument that cannot be sent. */
+export function invalidParameter(why: string): ParleyError {
+  return new ParleyError("invalid_parameter", `invalid_parameter: ${why}`);
+}
+
 interface Envelope {
   error?: { error_type?: unknown; message?: unknown; extra?: Record<string, unknown> };
   bp_auth?: BpAuthView;
 }
 
 /** Return the error of an error response. */
-export async function errorOf(response: Response): Promise<ParleyError> {
+export async function errorOf(response: ResponseLike): Promise<ParleyError> {
   const text = await response.text().catch(() => "");
   const envelope = parsed(text);
   const error = envelope?.error;
@@ -107,7 +113,7 @@ export async function errorOf(response: Response): Promise<ParleyError> {
   return new ParleyError(error.error_type, error.message, { ...fields, extra: error.extra, bpAuth: envelope?.bp_auth });
 }
 
-function faultOf(response: Response, text: string): string {
+function faultOf(response: ResponseLike, text: string): string {
   const { status, type } = response;
   if (type === "opaqueredirect") return "a redirect is not followed, and browsers do not tell its status";
   if (status >= 300 && status < 400) {

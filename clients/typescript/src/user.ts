@@ -19,7 +19,7 @@ import { Mail } from "./areas/mail.js";
 import { Predictions } from "./areas/predictions.js";
 import { get, send } from "./http/calls.js";
 import type { Caller } from "./http/transport.js";
-import { encoded } from "./http/urls.js";
+import { segment } from "./http/urls.js";
 import { assess, type AssessOptions } from "./streams/assessment.js";
 import type { Pieces } from "./streams/input.js";
 import { Speech, type SpeakOptions } from "./streams/speech.js";
@@ -29,11 +29,11 @@ const CONVERSATION = "/bp/ai/conversation";
 
 export interface HistoryOptions {
   /** The `record_id` of the newest record to return. By default, the last one. */
-  newest?: number;
+  newest?: number | undefined;
   /** At most this many records: 1 to 100, by default 10. */
-  size?: number;
+  size?: number | undefined;
   /** Only this record. */
-  recordId?: number;
+  recordId?: number | undefined;
 }
 
 export class User {
@@ -90,12 +90,15 @@ export class User {
   }
 
   /** Return the user's conversations, newest first. `before` is the `next` of the page before. */
-  conversations({ before, size }: { before?: string; size?: number } = {}): Promise<ConversationList> {
+  conversations({
+    before,
+    size,
+  }: { before?: string | undefined; size?: number | undefined } = {}): Promise<ConversationList> {
     return get(this.caller, "/bp/ai/conversations", { before, size });
   }
 
   async deleteConversation(conversationId: string): Promise<void> {
-    await send(this.caller, "DELETE", `${CONVERSATION}/${encoded(conversationId)}`);
+    await send(this.caller, "DELETE", `${CONVERSATION}/${segment(conversationId)}`);
   }
 
   /** Return the strategies that the user may choose. */

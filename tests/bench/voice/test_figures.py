@@ -1,14 +1,19 @@
-"""The figures of `bench.voice`: what detectors have taken for a voice, and which ends are judged to be wrong."""
+"""The figures of `bench.voice`: what detectors have mistaken for speech, and which ends are judged to be wrong."""
 
 import pytest
 
 pytest.importorskip("numpy")
 pytest.importorskip("soxr")
 
+from bench.generated_section import between
 from bench.turns.recordings import Recording
+from bench.voice.__main__ import marks
 from bench.voice.figures import HEADINGS, Heard, ends, table
+from tests.clients.packages import TYPESCRIPT
+from tests.code.source_files import ROOT
 
 END_MS = 3_000
+PAGE = ROOT / "bench" / "voice" / "README.md"
 
 
 def test_ends_are_judged_by_the_last_word() -> None:
@@ -52,3 +57,17 @@ def test_a_row_tells_sentences_with_a_longer_pause_than_that_of_the_client_from_
     }
     assert lines[2] == f"| {' | '.join(cells.values())} |"
     assert tuple(cells) == HEADINGS
+
+
+def test_the_page_has_the_tables_and_the_readme_of_the_client_the_figures_of_its_row() -> None:
+    for name in ("files", "in-browser"):
+        assert f"| {' | '.join(HEADINGS)} |" in between(PAGE, marks(name))
+    assert "interrupted by the answer alone" in between(PAGE, marks("over-answer"))
+    _, ours = between(PAGE, marks("files")).split("| `parley-client/audio`")
+    cells = dict(zip(HEADINGS[1:], ours.partition("\n")[0].split(" | ")[1:], strict=True))
+    readme = (TYPESCRIPT / "README.md").read_text()
+    _, _, slowest = cells["ms until speech is heard, p50 / max"].partition(" / ")
+    median, _, _ = cells["ms from the last word to the end, p50 / p95 / max"].partition(" / ")
+    assert all(cells[heading].startswith("0 of ") for heading in ("false starts", "not heard within 1 s"))
+    for figure in (cells["download"], f"{cells['CPU']} of a core", f"within {slowest} ms", f"in {median} ms"):
+        assert figure in readme

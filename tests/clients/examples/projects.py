@@ -1,18 +1,22 @@
-"""Copies of the example apps in empty folders, in which the commands of their READMEs are run unchanged."""
+"""Copies of the example apps in empty folders, in which the commands of their READMEs are run unchanged.
+
+They install the clients from a clone. There is no registry that has them, as for their readers.
+"""
 
 import asyncio
 import os
 import re
 import shutil
 import signal
-import sysconfig
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from app.process.children import ending_with_parent
-from tests.code.source_files import ROOT
+from tests.clients.packages import clone_clients, without_network
 from tests.waiting import until
 
 _BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -62,14 +66,14 @@ class Command:
 class Project:
     folder: Path
     commands: list[str]
-    """The commands of the README, in their order."""
-    env: dict[str, str] = field(default_factory=dict)
+    """The blocks of the README, in their order."""
+    env: dict[str, str]
 
     @asynccontextmanager
     async def running(self, command: str) -> AsyncIterator[Command]:
-        """Run a command of the README during the block. It gets what `enter` writes, and ends with the block."""
+        """Run commands of the README during the block. It gets what `enter` writes, and ends with the block."""
         process = await asyncio.create_subprocess_exec(
-            "bash", "-c", command, cwd=self.folder, env={"PATH": os.environ["PATH"], **self.env},  # noqa: TID251
+            "bash", "-ec", command, cwd=self.folder, env=self.env,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
             start_new_session=True, preexec_fn=ending_with_parent(signal.SIGKILL),
         )  # fmt: skip
@@ -86,23 +90,17 @@ class Project:
             return await running.ends()
 
 
-def copied(name: str, folder: Path) -> Project:
-    """Return an example in a new folder outside of the repository."""
+@pytest.fixture(scope="session")
+def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the README's commands need of a clone of the repository."""
+    return clone_clients(tmp_path_factory.mktemp("clone"))
+
+
+def copied(name: str, folder: Path, clone: Path, **env: str) -> Project:
+    """Return an example in a new folder outside of the clone."""
     project = folder / name
     ignored = shutil.ignore_patterns("__pycache__", ".venv", "node_modules")
-    shutil.copytree(ROOT / "clients/examples" / name, project, ignore=ignored)
-    commands = [
-        line for block in _BLOCK.findall((project / "README.md").read_text()) for line in block.splitlines()
-    ]
-    return Project(project, commands)
-
-
-def offline_pip(wheel: Path) -> dict[str, str]:
-    """Return the environment in which pip finds the wheel in its folder, and other packages in this environment."""
-    return {
-        "PIP_NO_INDEX": "1",
-        "PIP_FIND_LINKS": str(wheel.parent),
-        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        "PYTHONPATH": sysconfig.get_path("purelib"),
-        "PYTHONUNBUFFERED": "1",
-    }
+    shutil.copytree(clone / "clients/examples" / name, project, ignore=ignored)
+    commands = [block.strip() for block in _BLOCK.findall((project / "README.md").read_text())]
+    own = {"CLONE": str(clone), "PYTHONUNBUFFERED": "1", **env}
+    return Project(project, commands, without_network(folder / "home") | own)

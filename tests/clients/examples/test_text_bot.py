@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.clients.examples.projects import Project, copied, offline_pip
+from tests.clients.examples.projects import Project, clone, copied
 from tests.clients.examples.telegram import TOKEN, Telegram, running_telegram
 from tests.peers.vendor import Vendor
 from tests.running.ports import free_ports
 from tests.running.servers import SERVER_KEY, Server
 from tests.waiting import until
+
+__all__ = ["clone"]
 
 CHAT = {"id": 77, "type": "private"}
 NUMBERS = count(1)
@@ -26,7 +28,7 @@ async def telegram() -> AsyncIterator[Telegram]:
 
 
 @pytest.fixture
-def project(tmp_path: Path, wheel: Path, server: Server, telegram: Telegram) -> Project:
+def project(tmp_path: Path, clone: Path, server: Server, telegram: Telegram) -> Project:
     (port,) = free_ports(1)
     env = {
         "URL": server.url,
@@ -35,10 +37,10 @@ def project(tmp_path: Path, wheel: Path, server: Server, telegram: Telegram) -> 
         "TELEGRAM_TOKEN": TOKEN,
         "TELEGRAM_SECRET": "a secret of the bot",
         "EDIT_SECONDS": "0",
-        "PORT": str(port),
+        "BOT_PORT": str(port),
         "PUBLIC_URL": f"http://127.0.0.1:{port}",
     }
-    return replace(copied("text-bot", tmp_path), env=offline_pip(wheel) | env)
+    return copied("text-bot", tmp_path, clone, **env)
 
 
 def update(text: str | None) -> dict[str, Any]:
@@ -52,6 +54,11 @@ async def test_a_bot_answers_each_update_once_in_a_message_that_grows(
 ) -> None:
     install, start, set_webhook = project.commands
     await project.run(install)
+    for missing in ("SERVER_KEY", "TELEGRAM_TOKEN", "TELEGRAM_SECRET"):
+        careless = replace(project, env=project.env | {missing: ""})
+        async with careless.running(start) as refused:
+            await refused.says(f"These environment variables are not set: {missing}\n")
+            assert (await refused.process.wait(), refused.output.count(b"\n")) == (1, 1)
     await strategy("scripted", "slow:Once upon a time")
     async with project.running(start) as bot:
         await bot.says("Running on")

@@ -13,14 +13,14 @@ from tests.app.ai.sandbox_accounts import account, chat
 from tests.app.ai.speech.ears import ears
 from tests.clients.cases import SIGN_KEY
 from tests.clients.conftest import configure
-from tests.clients.examples.projects import Project, copied, offline_pip
+from tests.clients.examples.projects import Project, clone, copied
 from tests.running.servers import Server
 from tests.streams.audio.pcm_samples import tone
 from tests.waiting import until
 from vendors.sandbox.faults import key_of
 from vendors.sandbox.server import Running
 
-__all__ = ["sandbox"]
+__all__ = ["clone", "sandbox"]
 
 HEARD = "What is the capital of Japan?"
 SENTENCE = "The first sentence is here. "
@@ -39,13 +39,13 @@ exec sleep 30
 
 
 @pytest.fixture
-async def project(tmp_path: Path, wheel: Path, server: Server, sandbox: Running) -> Project:
+async def project(tmp_path: Path, clone: Path, server: Server, sandbox: Running) -> Project:
     """The example, and a strategy `local` that hears, answers and speaks."""
     await ears(server, sandbox, "local", key=key_of(text=HEARD))
     await account(server, sandbox, "voice", "vendor_b_audio")
     await configure(server, "speech", {"account": "voice", "model": "tts-1", "voice": "alloy"}, name="voice")
     await answers(server, sandbox, "It is Tokyo.")
-    project = copied("voice-cli", tmp_path)
+    project = copied("voice-cli", tmp_path, clone, URL=server.url, APP_SIGN_KEY=SIGN_KEY)
     (project.folder / "question.pcm").write_bytes(tone(1.0))
     with wave.open(str(project.folder / "question.wav"), "wb") as file:
         file.setnchannels(1)
@@ -55,7 +55,7 @@ async def project(tmp_path: Path, wheel: Path, server: Server, sandbox: Running)
     for name, script in (("ffplay", PLAYER), ("arecord", RECORDER)):
         (project.folder / name).write_text(script)
         (project.folder / name).chmod(0o755)
-    return replace(project, env=offline_pip(wheel) | {"URL": server.url, "APP_SIGN_KEY": SIGN_KEY})
+    return project
 
 
 async def answers(server: Server, sandbox: Running, text: str) -> None:
@@ -67,9 +67,15 @@ async def test_a_question_is_spoken_answered_and_interrupted(
 ) -> None:
     install, ask, resume = project.commands
     await project.run(install)
-    async with project.running(f"{ask} --strategy nobody") as failing:
-        await failing.says("item_not_found: ")
-        assert (await failing.process.wait(), b"Traceback" in failing.output) == (1, False)
+    faults = {
+        f"{ask} --strategy nobody": "item_not_found: ",
+        ask.replace("question.wav", "nope.wav"): "No such file or directory: 'nope.wav'\n",
+        ask.replace("--save answer", "--save question.wav"): "File exists: 'question.wav'\n",
+    }
+    for command, sentence in faults.items():
+        async with project.running(command) as failing:
+            await failing.says(sentence)
+            assert (await failing.process.wait(), b"Traceback" in failing.output) == (1, False)
     printed = await project.run(ask)
     assert f"You: {HEARD}\nAnswer: It is Tokyo." in printed
     audio = (project.folder / "answer/answer-0.mp3").read_bytes()
@@ -91,7 +97,8 @@ async def test_a_question_is_spoken_answered_and_interrupted(
         assert voice.output.decode().count(HEARD) == 1
         await voice.ends()
 
-    store = FileStore(project.folder / ".parley-voice/session.json")
+    [session] = (project.folder / ".parley-voice").glob("*/session.json")
+    store = FileStore(session)
     async with ParleyClient(server.url, sign_key=SIGN_KEY, session=store.load()) as client:
         (conversation,) = (await client.conversations())["conversations"]
         interrupted, first = (await client.history(conversation["conversation_id"]))["conversation_records"]

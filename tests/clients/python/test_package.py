@@ -36,12 +36,14 @@ def test_the_wheel_is_typed_and_needs_two_packages(wheel: Path) -> None:
     with ZipFile(wheel) as archive:
         names = archive.namelist()
         (metadata,) = [name for name in names if name.endswith("/METADATA")]
-        lines = archive.read(metadata).decode().splitlines()
+        description = archive.read(metadata).decode()
+        lines = description.splitlines()
     assert "parley_client/py.typed" in names
     assert {name.partition("/")[0].partition("-")[0] for name in names} == {"parley_client"}
     required = [line.removeprefix("Requires-Dist: ") for line in lines if line.startswith("Requires-Dist: ")]
     assert [re.split("[>=]", name)[0] for name in required] == ["aiohttp", "pyjwt[crypto]"]
     assert "Requires-Python: >=3.11" in lines
+    assert "](../" not in description
     assert [name for name in names if name.endswith("LICENSE")]
 
 

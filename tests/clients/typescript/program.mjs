@@ -173,6 +173,17 @@ const STEPS = {
     return turns.get(name).stream.text;
   },
 
+  /** Interrupt a stream that has begun before. */
+  async interruptStream({ client = "user", streamId, heardMs }) {
+    await clients.get(client).resume(streamId).interrupt({ heardMs });
+  },
+
+  /** Read a turn without input, and without a stream if the server sends none. */
+  async converse({ client = "user", ...options }) {
+    const said = { strategies: ["one"], languageCode: "en-US", text: "Hello" };
+    await clients.get(client).converse({ ...said, ...options }).finish();
+  },
+
   async interrupt({ name = "turn", ...options }) {
     await turns.get(name).stream.interrupt(options);
   },
@@ -217,11 +228,11 @@ const STEPS = {
       for await (const piece of recording) got.push(...piece);
       return got;
     };
-    const first = read().catch((error) => error.kind);
+    const first = read().catch(kindOf);
     for (const piece of pieces.slice(0, -1)) recording.add(piece);
     if (end) await recording[end]();
     const ended = await recording.ended;
-    return { ended, first: await first, again: await read().catch((error) => error.kind), seconds: recording.seconds };
+    return { ended, first: await first, again: await read().catch(kindOf), seconds: recording.seconds };
   },
 
   /** Return in how many frames of 16-bit samples a voice would be near. */
@@ -264,15 +275,21 @@ function onlyParley(error) {
   if (!(error instanceof parley.ParleyError)) throw error;
 }
 
+function kindOf(error) {
+  onlyParley(error);
+  return error.kind;
+}
+
 function shown(error) {
   const { name, message, stack, errorType, status, extra, requestId, retryAfter, retryable, bpAuth } = error;
   const fields = { errorType, status, extra, requestId, retryAfter, retryable, bpAuth };
   return { name, message, ...(errorType ? fields : { stack }) };
 }
 
-/** Bytes are `{"bytes": "<Base64>"}`, and times `{"date": "<RFC 3339>"}`. */
+/** Bytes are `{"bytes": "<Base64>"}`, times `{"date": "<RFC 3339>"}`, and numbers that JSON has not `{"number": "NaN"}`. */
 function read(_, value) {
   if (typeof value?.bytes === "string") return bytesOf(value.bytes);
+  if (typeof value?.number === "string") return Number(value.number);
   return typeof value?.date === "string" ? new Date(value.date) : value;
 }
 

@@ -11,6 +11,10 @@ function leavingWith(leaving, signal) {
 
 // src/http/backoff.ts
 var BACKOFF = { firstMs: 400, longestMs: 8e3, beginMs: 2e4, resumeMs: 15e4 };
+function backoffOf(given = {}) {
+  const found = Object.entries(given).filter(([, ms]) => ms !== void 0);
+  return { ...BACKOFF, ...Object.fromEntries(found) };
+}
 var MAX_RETRY_AFTER_S = 86400;
 var HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 function retryAfterOf(headers) {
@@ -113,6 +117,9 @@ var DigestMismatch = class extends ParleyError {
     this.end = end;
   }
 };
+function invalidParameter(why) {
+  return new ParleyError("invalid_parameter", `invalid_parameter: ${why}`);
+}
 async function errorOf(response) {
   const text = await response.text().catch(() => "");
   const envelope = parsed(text);
@@ -172,10 +179,26 @@ function randomId() {
   return hex(crypto.getRandomValues(new Uint8Array(RANDOM_BYTES)));
 }
 
+// src/numbers.ts
+function rounded(name, value) {
+  if (!(finite(name, value) >= 0)) throw invalidParameter(`${name} must not be negative`);
+  return Math.round(value);
+}
+function finite(name, value) {
+  if (typeof value === "number" && !Number.isFinite(value)) throw invalidParameter(`${name} must be a finite number`);
+  return value;
+}
+
 // src/http/urls.ts
 function pathAndQuery(path, query = {}) {
-  const pairs = Object.entries(query).filter(([, value]) => value !== null && value !== void 0).map(([name, value]) => `${encoded(name)}=${encoded(String(value))}`);
+  const pairs = Object.entries(query).filter(([, value]) => value !== null && value !== void 0).map(([name, value]) => `${encoded(name)}=${encoded(String(finite(name, value)))}`);
   return pairs.length > 0 ? `${path}?${pairs.join("&")}` : path;
+}
+function segment(id) {
+  if (typeof id !== "string" || ["", ".", ".."].includes(id)) {
+    throw invalidParameter('an id must be a text other than "", "." and ".."');
+  }
+  return encoded(id);
 }
 function encoded(value) {
   const code = (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`;
@@ -185,7 +208,7 @@ var BaseUrl = class {
   origin;
   prefix;
   constructor(url) {
-    const parts = /^(https?:\/\/[^/?#]+)(\/[^?#]*)?$/i.exec(url);
+    const parts = /^(https?:\/\/[^\s/?#@\\]+)(\/[^\s?#]*)?$/i.exec(url);
     if (parts === null) throw new TypeError(`base URL must be like https://parley.example.com, and not ${url}`);
     this.origin = parts[1];
     this.prefix = (parts[2] ?? "").replace(/\/+$/, "");
@@ -198,17 +221,17 @@ var Transport = class {
   #base;
   #appId;
   #fetch;
-  constructor(baseUrl, appId, fetch2 = (url, options) => globalThis.fetch(url, options)) {
+  constructor(baseUrl, appId, fetch2) {
     this.#base = new BaseUrl(baseUrl);
     this.#appId = appId;
-    this.#fetch = fetch2;
+    this.#fetch = fetch2 ?? ((url, options) => globalThis.fetch(url, options));
   }
   async send({ method, path, query, headers, body, signal }, authorize) {
     const target = this.#base.prefix + pathAndQuery(path, query);
     const signed = body?.signed ?? new Uint8Array();
     const authentication = await authorize({ method, pathAndQuery: target, body: signed });
-    const content = await body?.open() ?? null;
-    const isStream = content !== null && !(content instanceof Uint8Array);
+    const content = await body?.open();
+    const isStream = content !== void 0 && !(content instanceof Uint8Array);
     const options = {
       method,
       headers: {
@@ -218,11 +241,11 @@ var Transport = class {
         ...headers,
         ...authentication
       },
-      body: content,
       cache: "no-store",
       redirect: "manual",
       // Another host must not get the session.
-      signal: signal ?? null,
+      ...content && { body: content },
+      ...signal && { signal },
       ...isStream && { duplex: "half" }
     };
     let response;
@@ -236,8 +259,11 @@ var Transport = class {
     return response;
   }
 };
+function jsonBytes(value) {
+  return utf8(JSON.stringify(value, finite));
+}
 function jsonBody(value) {
-  const bytes = utf8(JSON.stringify(value));
+  const bytes = jsonBytes(value);
   return { contentType: "application/json", signed: bytes, open: () => bytes };
 }
 
@@ -264,10 +290,10 @@ async function call(caller, request, { timeoutS = TIMEOUT_S, repeatable = false 
 function get(caller, path, query = {}) {
   return call(caller, { method: "GET", path, query }, { repeatable: true });
 }
-function send(caller, method, path, json, options) {
+async function send(caller, method, path, json, options) {
   return call(caller, { method, path, ...json !== void 0 && { body: jsonBody(json) } }, options);
 }
-function sendOnce(caller, method, path, json, { headers, ...options } = {}) {
+async function sendOnce(caller, method, path, json, { headers, ...options } = {}) {
   const body = json !== void 0 && { body: jsonBody(json) };
   const request = { method, path, headers: { "Idempotency-Key": randomId(), ...headers }, ...body };
   return call(caller, request, { ...options, repeatable: true });
@@ -320,19 +346,19 @@ var UserAccount = class {
     const body = { ...fields, [platform]: info };
     return (await send(this.caller, "POST", `${ME}/socialaccount`, body)).social_account;
   }
-  unbind(platform, id) {
-    return send(this.caller, "DELETE", `${ME}/socialaccount/${encoded(platform)}/${encoded(id)}`);
+  async unbind(platform, id) {
+    return send(this.caller, "DELETE", `${ME}/socialaccount/${segment(platform)}/${segment(id)}`);
   }
   /** Replace the token of an identity, which `social_network_a` supports. */
   async reauthorize(id, info) {
-    const path = `${ME}/socialaccount/social_network_a/${encoded(id)}`;
+    const path = `${ME}/socialaccount/social_network_a/${segment(id)}`;
     return (await send(this.caller, "PUT", path, { social_network_a: info })).social_account;
   }
   async sessions() {
     return (await get(this.caller, `${ME}/sessions`)).sessions;
   }
-  endSession(sessionId) {
-    return send(this.caller, "DELETE", `${ME}/sessions/${encoded(sessionId)}`);
+  async endSession(sessionId) {
+    return send(this.caller, "DELETE", `${ME}/sessions/${segment(sessionId)}`);
   }
   /** Freeze the account until it is deactivated. Keep the session: no new one can be obtained. */
   deactivate() {
@@ -416,12 +442,12 @@ var Cards = class {
     return sendOnce(this.caller, "POST", SUBSCRIPTIONS, subscription);
   }
   /** Return a subscription as the platform has it, and grant what it has paid for. */
-  subscription(subscriptionId) {
-    return get(this.caller, `${SUBSCRIPTIONS}/${encoded(subscriptionId)}`);
+  async subscription(subscriptionId) {
+    return get(this.caller, `${SUBSCRIPTIONS}/${segment(subscriptionId)}`);
   }
   /** Cancel a subscription. It lasts until the end of the period that is paid. */
-  cancel(subscriptionId) {
-    return sendOnce(this.caller, "DELETE", `${SUBSCRIPTIONS}/${encoded(subscriptionId)}`);
+  async cancel(subscriptionId) {
+    return sendOnce(this.caller, "DELETE", `${SUBSCRIPTIONS}/${segment(subscriptionId)}`);
   }
 };
 
@@ -460,12 +486,12 @@ var Wallet = class {
     return (await sendOnce(this.caller, "POST", `${ORDERS}/capture`, body)).walletpay_order;
   }
   /** Return an order as the platform has it, and grant what it has paid for. */
-  syncOrder(orderId) {
-    return get(this.caller, `${ORDERS}/sync/${encoded(orderId)}`);
+  async syncOrder(orderId) {
+    return get(this.caller, `${ORDERS}/sync/${segment(orderId)}`);
   }
   /** Return an order as the platform has it, without granting anything. */
-  fetchOrder(orderId) {
-    return get(this.caller, `${ORDERS}/${encoded(orderId)}/fetch`);
+  async fetchOrder(orderId) {
+    return get(this.caller, `${ORDERS}/${segment(orderId)}/fetch`);
   }
   subscribe(productId, { countryCode, returnUrl, cancelUrl } = {}) {
     const urls = { return_url: returnUrl, cancel_url: cancelUrl };
@@ -473,21 +499,21 @@ var Wallet = class {
     return sendOnce(this.caller, "POST", SUBSCRIPTIONS2, body);
   }
   /** Return a subscription as the platform has it, and grant what it has paid for. */
-  syncSubscription(subscriptionId) {
-    return get(this.caller, `${SUBSCRIPTIONS2}/${encoded(subscriptionId)}/sync`);
+  async syncSubscription(subscriptionId) {
+    return get(this.caller, `${SUBSCRIPTIONS2}/${segment(subscriptionId)}/sync`);
   }
   /** Return a subscription with its next payment, without granting anything. */
-  fetchSubscription(subscriptionId) {
-    return get(this.caller, `${SUBSCRIPTIONS2}/${encoded(subscriptionId)}/fetch`);
+  async fetchSubscription(subscriptionId) {
+    return get(this.caller, `${SUBSCRIPTIONS2}/${segment(subscriptionId)}/fetch`);
   }
   /** Begin an upgrade. Its subscription has another id. */
-  upgrade(subscriptionId, newProductId) {
+  async upgrade(subscriptionId, newProductId) {
     const body = { new_bp_product_id: newProductId };
-    return sendOnce(this.caller, "POST", `${SUBSCRIPTIONS2}/${encoded(subscriptionId)}/upgrade`, body);
+    return sendOnce(this.caller, "POST", `${SUBSCRIPTIONS2}/${segment(subscriptionId)}/upgrade`, body);
   }
   /** Return the subscription of an upgrade after its approval, and grant what it has paid for. */
-  syncUpgrade(subscriptionId) {
-    return get(this.caller, `${SUBSCRIPTIONS2}/${encoded(subscriptionId)}/sync_upgrade`);
+  async syncUpgrade(subscriptionId) {
+    return get(this.caller, `${SUBSCRIPTIONS2}/${segment(subscriptionId)}/sync_upgrade`);
   }
 };
 
@@ -660,10 +686,11 @@ function rotate(word, bits) {
 var SIGN_HEADER = "X-Service-Sign";
 function signRequest(key, { method, pathAndQuery: pathAndQuery2, body }, { timeS = Math.floor(Date.now() / 1e3), nonce = randomId() } = {}) {
   const bodyHash = hex(new Sha256().update(body).digest());
-  const lines = [String(timeS), nonce, method.toUpperCase(), pathAndQuery2, bodyHash];
+  const t = rounded("timeS", timeS);
+  const lines = [String(t), nonce, method.toUpperCase(), pathAndQuery2, bodyHash];
   const text = lines.filter((line) => line !== null).join("\n");
   const mac = hex(hmacSha256(utf8(key), utf8(text)));
-  return [`t=${timeS}`, ...nonce === null ? [] : [`n=${nonce}`], `v1=${mac}`].join(",");
+  return [`t=${t}`, ...nonce === null ? [] : [`n=${nonce}`], `v1=${mac}`].join(",");
 }
 
 // src/http/session_caller.ts
@@ -768,14 +795,14 @@ var Images = class {
   }
   caller;
   /** Begin an image task. A task that fails is no error: its `status` is `failed`. */
-  imagine(strategy, data, { type = "imagine", imageUrl, waitS = 0 } = {}) {
-    const wait = Math.min(waitS, LONGEST_WAIT_S);
+  async imagine(strategy, data, { type = "imagine", imageUrl, waitS = 0 } = {}) {
+    const wait = Math.min(rounded("waitS", waitS), LONGEST_WAIT_S);
     const body = { strategy, type, data, image_url: imageUrl };
     const headers = wait > 0 ? { Prefer: `wait=${wait}` } : {};
     return sendOnce(this.caller, "POST", "/bp/ai/imagine", body, { headers, timeoutS: wait + MARGIN_S });
   }
-  read(taskId) {
-    return get(this.caller, `/bp/ai/imagine/${encoded(taskId)}`);
+  async read(taskId) {
+    return get(this.caller, `/bp/ai/imagine/${segment(taskId)}`);
   }
 };
 
@@ -833,8 +860,8 @@ var Predictions = class {
     const body = { strategy, module: model === void 0 ? "prediction" : "model", model, data };
     return sendOnce(this.caller, "POST", "/bp/ai/async/modelhub", body);
   }
-  read(predictionId) {
-    return get(this.caller, `/bp/ai/async/modelhub/${encoded(predictionId)}`);
+  async read(predictionId) {
+    return get(this.caller, `/bp/ai/async/modelhub/${segment(predictionId)}`);
   }
   /** Upload a file for the input of a prediction, and return its URL. */
   async upload(file) {
@@ -901,7 +928,7 @@ var Input = class {
   }
 };
 function inputBody(parameters, input, { live }) {
-  const signed = utf8(JSON.stringify(parameters));
+  const signed = jsonBytes(parameters);
   let unsent = true;
   const streamed = () => {
     unsent = true;
@@ -978,7 +1005,7 @@ async function cancelStream(caller, streamId, heardMs) {
   const attempts = new Attempts(caller.backoff);
   for (; ; ) {
     try {
-      await caller.call({ method: "DELETE", path: `/bp/ai/stream/${streamId}`, query: { heard_ms: heardMs } });
+      await caller.call({ method: "DELETE", path: `/bp/ai/stream/${segment(streamId)}`, query: { heard_ms: heardMs } });
       return;
     } catch (error) {
       if (!(error instanceof ParleyError)) throw error;
@@ -1226,7 +1253,7 @@ var EventStream = class {
   }
   #nextRequest() {
     if (this.streamId === null) return this.#request;
-    const path = `/bp/ai/stream/${this.streamId}`;
+    const path = `/bp/ai/stream/${segment(this.streamId)}`;
     return { method: "GET", path, headers: { "Last-Event-ID": String(this.#lastId) } };
   }
   /** Return the event, or null if it has been read before or is a `ping`. Throws the error of an `error`. */
@@ -1451,8 +1478,9 @@ var Turn = class {
    * returns, the next turn may begin.
    */
   async interrupt({ heardMs = null } = {}) {
+    const heard = heardMs === null ? null : rounded("heardMs", heardMs);
     if (this.#events.begun && this.streamId === null) await this.#stream.opened;
-    if (this.streamId !== null) return cancelStream(this.#caller, this.streamId, heardMs);
+    if (this.streamId !== null) return cancelStream(this.#caller, this.streamId, heard);
     if (!this.#events.begun) this.#events.cancel();
     this.#leaving.abort();
   }
@@ -1499,9 +1527,13 @@ function parametersOf(options) {
     ...options.conversationId && { conversation_id: options.conversationId },
     ...options.voice !== void 0 && { voice: options.voice },
     ...options.sttPrompt !== void 0 && { stt_prompt: options.sttPrompt },
-    ...options.turnDetection !== void 0 && { turn_detection: options.turnDetection },
+    ...options.turnDetection !== void 0 && { turn_detection: sentDetection(options.turnDetection) },
     ...options.params !== void 0 && { params: options.params }
   };
+}
+function sentDetection(detection) {
+  const { silence_ms: silenceMs } = detection;
+  return silenceMs === void 0 ? detection : { ...detection, silence_ms: rounded("silence_ms", silenceMs) };
 }
 
 // src/user.ts
@@ -1552,11 +1584,14 @@ var User = class {
     return (await get(this.caller, `${CONVERSATION}/query`, query)).data;
   }
   /** Return the user's conversations, newest first. `before` is the `next` of the page before. */
-  conversations({ before, size } = {}) {
+  conversations({
+    before,
+    size
+  } = {}) {
     return get(this.caller, "/bp/ai/conversations", { before, size });
   }
   async deleteConversation(conversationId) {
-    await send(this.caller, "DELETE", `${CONVERSATION}/${encoded(conversationId)}`);
+    await send(this.caller, "DELETE", `${CONVERSATION}/${segment(conversationId)}`);
   }
   /** Return the strategies that the user may choose. */
   offers() {
@@ -1588,7 +1623,7 @@ var ParleyClient = class extends User {
       signKey: options.signKey ?? null,
       session: options.session ?? null,
       store: options.store ?? null,
-      backoff: { ...BACKOFF, ...options.backoff },
+      backoff: backoffOf(options.backoff),
       canUploadLive: options.liveUpload ?? canUploadLive(new BaseUrl(baseUrl).origin)
     });
     super(caller);
@@ -1639,11 +1674,11 @@ var KINDS = {
   OverconstrainedError: "missing",
   NotReadableError: "busy"
 };
-var MicrophoneFault = class _MicrophoneFault extends Error {
+var MicrophoneFault = class _MicrophoneFault extends ParleyError {
+  name = "MicrophoneFault";
   kind;
   constructor(kind, cause) {
-    super(`microphone: ${kind}`, { cause });
-    this.name = "MicrophoneFault";
+    super("microphone", `microphone: ${kind === "failed" && cause instanceof Error ? cause.message : kind}`, { cause });
     this.kind = kind;
   }
   /** Return the fault that an error of the browser means. */
@@ -1657,6 +1692,7 @@ var MicrophoneFault = class _MicrophoneFault extends Error {
 var RATE = 16e3;
 var SHORTEST_S = 0.3;
 var LONGEST_S = 120;
+var SEE_BUNDLERS = 'see "Bundlers" in the README of parley-client';
 var PIECE_SAMPLES = 1200;
 
 // src/audio/frames.ts
@@ -1945,8 +1981,9 @@ function sigmoid(value) {
 }
 async function fetched(url) {
   const response = await fetch(url);
-  if (!response.ok) throw new Error(`${url} cannot be loaded: status ${response.status}`);
-  return response.arrayBuffer();
+  const isPage = response.headers.get("content-type")?.startsWith("text/html");
+  if (response.ok && !isPage) return response.arrayBuffer();
+  throw new Error(`${url} was answered with ${response.ok ? "HTML" : `status ${response.status}`}; ${SEE_BUNDLERS}`);
 }
 
 // src/audio/hands_free.ts
@@ -1971,6 +2008,7 @@ var HandsFree = class {
     this.#on = on;
     try {
       const [detector] = await Promise.all([loadDetector(), microphone.open()]);
+      await microphone.open();
       if (this.#on !== on) return detector.free();
       const frames = new Frames(detector.frameSamples);
       const frameMs = 1e3 * detector.frameSamples / RATE;
@@ -2237,13 +2275,17 @@ var Microphone = class {
   }
   async #openDevice() {
     if (!navigator.mediaDevices) throw new MicrophoneFault("insecure");
-    const { echoCancellation = true, noiseSuppression = true, autoGainControl = true, workletUrl } = this.#options;
+    const { echoCancellation = true, noiseSuppression = true, autoGainControl = true } = this.#options;
     const stream = await navigator.mediaDevices.getUserMedia({
       audio: { channelCount: 1, echoCancellation, noiseSuppression, autoGainControl }
     });
     const context = new AudioContext();
     try {
-      await context.audioWorklet.addModule(workletUrl ?? new URL("./worklet.js", import.meta.url));
+      const { workletUrl = new URL("./worklet.js", import.meta.url) } = this.#options;
+      await context.audioWorklet.addModule(workletUrl).catch((cause) => {
+        const from = String(workletUrl).slice(0, 100);
+        throw new Error(`worklet.js cannot be loaded from ${from}; ${SEE_BUNDLERS}`, { cause });
+      });
     } catch (error) {
       for (const track of stream.getTracks()) track.stop();
       await context.close();
@@ -2999,7 +3041,7 @@ var VoiceChat = class {
   }
   #report(error) {
     const { onError = reportError } = this.#given;
-    onError(error);
+    onError(error instanceof Error ? error : new Error(String(error), { cause: error }));
   }
 };
 function isCanceled(error) {

@@ -49,7 +49,7 @@ export function typescriptOf({ url, headers = {}, parameters, text }) {
     `const url = ${JSON.stringify(originOf(url))};`,
     "const session = {",
     '  uid: "",',
-    "  token: process.env.SESSION,",
+    '  token: process.env.SESSION ?? "",',
     "  bpAuth: null,",
     "};",
     `const client = new ParleyClient(url, ${JSON.stringify(appOf(headers))}, { session });`,

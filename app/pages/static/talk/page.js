@@ -191,9 +191,8 @@ async function begin() {
 
 /** Begin hands-free by itself if the address asks for it, or if it was on during the last visit. */
 async function startRememberedMode() {
-  const asked = parameters.has("hands-free");
-  if (!asked && !(chosen.read().handsFree && (await microphoneIsAllowed()))) return;
-  await talk.toggleHandsFree();
+  const wanted = parameters.has("hands-free") || chosen.read().handsFree;
+  if (wanted && (await microphoneIsAllowed())) await talk.toggleHandsFree();
 }
 
 /** Whether the user has allowed the microphone, so that opening it asks nothing. */

@@ -7,6 +7,8 @@ from typing import Literal
 
 import jwt
 
+from parley_client.numbers import rounded
+
 HEADER = "X-Service-Auth-Token"
 LIFETIME_S = 60
 """A token is made for each request, so it is short. The server accepts clocks that differ by up to 60 s."""
@@ -29,20 +31,20 @@ def server_token(
     user_id: str | None = None,
     scope: str | None = None,
     audience: str = "parley",
-    lifetime_s: int = LIFETIME_S,
-    now: int | None = None,
+    lifetime_s: float = LIFETIME_S,
+    now: float | None = None,
     jti: str | None = None,
 ) -> str:
     """Return a token for one call.
 
     `user_id` and `scope`, names separated by spaces, restrict it to the paths of a user and to endpoints.
     """
-    now = int(time.time()) if now is None else now
+    issued = int(time.time()) if now is None else rounded("now", now)
     claims = {
         "iss": app_id,
         "aud": audience,
-        "iat": now,
-        "exp": now + lifetime_s,
+        "iat": issued,
+        "exp": issued + rounded("lifetime_s", lifetime_s),
         "jti": secrets.token_urlsafe(16) if jti is None else jti,
     }
     optional = {"sub": user_id, "scope": scope}

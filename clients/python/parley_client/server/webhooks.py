@@ -34,13 +34,18 @@ class WebhookRefused(ParleyError):
 
 
 def verify_webhook(
-    headers: Mapping[str, str], body: bytes, secret: str | Sequence[str], *, now: float | None = None
+    headers: Mapping[str, str], body: bytes | str, secret: str | Sequence[str], *, now: float | None = None
 ) -> WebhookEvent:
-    """Return the event of a call. Raises `WebhookRefused`, and `ValueError` for a secret that is no secret.
+    """Return the event of a call.
+
+    Raises `WebhookRefused`, `ValueError` for a secret that is no secret, and `TypeError` for a parsed body.
 
     `body` are the bytes as they have arrived. `secret` is that of the config of kind `events`; while one replaces
     another, both. `now` is the current time in Unix seconds.
     """
+    if not isinstance(body, bytes | bytearray | str):
+        raise TypeError("body must be the raw bytes or text, not a parsed object")
+    raw = body.encode() if isinstance(body, str) else body
     keys = [_key(one) for one in ([secret] if isinstance(secret, str) else secret)]
     given = {name.lower(): value for name, value in headers.items()}
     message_id, timestamp = given.get("webhook-id", ""), given.get("webhook-timestamp", "")
@@ -50,12 +55,12 @@ def verify_webhook(
         raise WebhookRefused("webhook-timestamp is missing or malformed")
     if abs((time.time() if now is None else now) - int(timestamp)) > _TOLERANCE_S:
         raise WebhookRefused("webhook-timestamp is too far from the time of this machine")
-    signed = b"%b.%b.%b" % (message_id.encode(), timestamp.encode(), body)
+    signed = b"%b.%b.%b" % (message_id.encode(), timestamp.encode(), raw)
     expected = [hmac.digest(key, signed, hashlib.sha256) for key in keys]
     found = _signatures(given.get("webhook-signature", ""))
     if not any(hmac.compare_digest(right, sent) for right in expected for sent in found):
         raise WebhookRefused("webhook-signature is missing or wrong")
-    event: WebhookEvent = json.loads(body)
+    event: WebhookEvent = json.loads(raw)
     return event
 
 

@@ -8,6 +8,7 @@ from typing import Self
 from parley_client.calls import Calls
 from parley_client.errors import ParleyError
 from parley_client.http import Request, segment
+from parley_client.numbers import rounded
 from parley_client.streams.events import (
     AudioChunk,
     AudioFile,
@@ -83,13 +84,14 @@ class EventStream:
         if self._input is not None:
             self._input.stop()
 
-    async def interrupt(self, *, heard_ms: int | None = None) -> None:
+    async def interrupt(self, *, heard_ms: float | None = None) -> None:
         """Cancel the answer. When this returns, what was said is stored and the next turn may begin.
 
         The iteration ends with an `End` whose `finish_reason` is `canceled`. `heard_ms`: milliseconds of the
         answer's audio that were played; the history keeps the words that were spoken until then. Without it, it
         keeps all.
         """
+        heard = None if heard_ms is None else rounded("heard_ms", heard_ms)
         if self._begun and self.stream_id is None:
             await self._reader.opened.wait()
         if self.stream_id is None:
@@ -99,7 +101,7 @@ class EventStream:
         path = f"/bp/ai/stream/{segment(self.stream_id)}"
         try:
             await self._calls.json(
-                Request(method="DELETE", path=path, query={"heard_ms": heard_ms}, repeatable=True),
+                Request(method="DELETE", path=path, query={"heard_ms": heard}, repeatable=True),
                 tries=math.inf,
                 within_s=self._calls.backoff.resume_s,
             )

@@ -16,7 +16,7 @@ import type {
 import type { DeviceFields, SignInInfo, SignInPlatform } from "../accounts/sign_in.js";
 import { get, send } from "../http/calls.js";
 import type { Caller } from "../http/transport.js";
-import { encoded } from "../http/urls.js";
+import { segment } from "../http/urls.js";
 
 const ME = "/bp/user/me";
 
@@ -26,8 +26,8 @@ export type Website = "website" | "ios" | "android";
 export interface EmailCodeOptions {
   platform: Website;
   /** By default `login_email`. */
-  type?: "login_email" | "sign_up_email";
-  customVariables?: Record<string, unknown>;
+  type?: "login_email" | "sign_up_email" | undefined;
+  customVariables?: Record<string, unknown> | undefined;
 }
 
 /** What the user's client and the app's server can do. */
@@ -44,13 +44,13 @@ export class UserAccount {
     return (await send<BindReply>(this.caller, "POST", `${ME}/socialaccount`, body)).social_account;
   }
 
-  unbind(platform: string, id: string): Promise<void> {
-    return send(this.caller, "DELETE", `${ME}/socialaccount/${encoded(platform)}/${encoded(id)}`);
+  async unbind(platform: string, id: string): Promise<void> {
+    return send(this.caller, "DELETE", `${ME}/socialaccount/${segment(platform)}/${segment(id)}`);
   }
 
   /** Replace the token of an identity, which `social_network_a` supports. */
   async reauthorize(id: string, info: SocialNetworkInfo): Promise<SocialAccount> {
-    const path = `${ME}/socialaccount/social_network_a/${encoded(id)}`;
+    const path = `${ME}/socialaccount/social_network_a/${segment(id)}`;
     return (await send<SocialAccountReply>(this.caller, "PUT", path, { social_network_a: info })).social_account;
   }
 
@@ -58,8 +58,8 @@ export class UserAccount {
     return (await get<SessionList>(this.caller, `${ME}/sessions`)).sessions;
   }
 
-  endSession(sessionId: string): Promise<void> {
-    return send(this.caller, "DELETE", `${ME}/sessions/${encoded(sessionId)}`);
+  async endSession(sessionId: string): Promise<void> {
+    return send(this.caller, "DELETE", `${ME}/sessions/${segment(sessionId)}`);
   }
 
   /** Freeze the account until it is deactivated. Keep the session: no new one can be obtained. */
@@ -97,7 +97,7 @@ export class Account extends UserAccount {
   }
 
   /** Send the code for `signIn("phone", …)`. */
-  sendPhoneCode(phoneNumber: string, { platform }: { platform?: Website } = {}): Promise<void> {
+  sendPhoneCode(phoneNumber: string, { platform }: { platform?: Website | undefined } = {}): Promise<void> {
     return send(this.signedOut, "POST", "/bp/user/send_phone_verify_code", { phone_number: phoneNumber, platform });
   }
 
@@ -110,7 +110,7 @@ export class Account extends UserAccount {
     return send(this.signedOut, "POST", "/bp/user/email/forgot_password", { email, platform });
   }
 
-  resetPassword(randomCode: string, password: string, { email }: { email?: string } = {}): Promise<void> {
+  resetPassword(randomCode: string, password: string, { email }: { email?: string | undefined } = {}): Promise<void> {
     return send(this.signedOut, "POST", "/bp/user/email/reset_password", { random_code: randomCode, password, email });
   }
 
@@ -122,7 +122,7 @@ export class Account extends UserAccount {
   /** Bind an address. `next_mail_s` is given if the email that verifies it can only be sent later. */
   bindEmail(
     email: string,
-    { platform, verifyCode }: { platform: Website; verifyCode?: string },
+    { platform, verifyCode }: { platform: Website; verifyCode?: string | undefined },
   ): Promise<MailDelay | undefined> {
     return send(this.caller, "POST", `${ME}/email`, { email, platform, verify_code: verifyCode });
   }

@@ -3,7 +3,7 @@
 import type { CardSubscriptionBody, CardSubscriptionReply, NewSetupIntent, SetupIntentReply, SetupIntentView } from "../api.js";
 import { get, sendOnce } from "../http/calls.js";
 import type { Caller } from "../http/transport.js";
-import { encoded } from "../http/urls.js";
+import { segment } from "../http/urls.js";
 
 const SUBSCRIPTIONS = "/bp/asset/cardpay_sub";
 
@@ -22,12 +22,12 @@ export class Cards {
   }
 
   /** Return a subscription as the platform has it, and grant what it has paid for. */
-  subscription(subscriptionId: string): Promise<CardSubscriptionReply> {
-    return get(this.caller, `${SUBSCRIPTIONS}/${encoded(subscriptionId)}`);
+  async subscription(subscriptionId: string): Promise<CardSubscriptionReply> {
+    return get(this.caller, `${SUBSCRIPTIONS}/${segment(subscriptionId)}`);
   }
 
   /** Cancel a subscription. It lasts until the end of the period that is paid. */
-  cancel(subscriptionId: string): Promise<CardSubscriptionReply> {
-    return sendOnce(this.caller, "DELETE", `${SUBSCRIPTIONS}/${encoded(subscriptionId)}`);
+  async cancel(subscriptionId: string): Promise<CardSubscriptionReply> {
+    return sendOnce(this.caller, "DELETE", `${SUBSCRIPTIONS}/${segment(subscriptionId)}`);
   }
 }

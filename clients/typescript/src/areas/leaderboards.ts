@@ -6,17 +6,21 @@ import type { Caller } from "../http/transport.js";
 
 export interface BoardOptions {
   /** By default, the ranks 1 to 10. */
-  first?: number;
-  last?: number;
+  first?: number | undefined;
+  last?: number | undefined;
   /** How many users around this one are returned as well. */
-  around?: number;
+  around?: number | undefined;
 }
 
 export class Leaderboards {
   constructor(private readonly caller: Caller) {}
 
   /** Store the user's score, in place of the one before. */
-  async upload(name: string, score: number, { extra }: { extra?: Record<string, unknown> } = {}): Promise<Uploaded> {
+  async upload(
+    name: string,
+    score: number,
+    { extra }: { extra?: Record<string, unknown> | undefined } = {},
+  ): Promise<Uploaded> {
     const body = { name, data: { score, ...(extra && { extra }) } };
     const reply = await send<UploadReply>(this.caller, "POST", "/bp/leaderboard/data", body, { repeatable: true });
     return reply.leaderboard[0]!;

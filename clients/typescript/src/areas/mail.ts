@@ -5,8 +5,8 @@ import type { Caller } from "../http/transport.js";
 
 export interface MailOptions {
   /** By default, the user's address. */
-  emailTo?: string;
-  customVariables?: Record<string, unknown>;
+  emailTo?: string | undefined;
+  customVariables?: Record<string, unknown> | undefined;
 }
 
 export class Mail {

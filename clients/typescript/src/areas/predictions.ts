@@ -3,7 +3,7 @@
 import type { AsyncReply, PredictionReply, PredictionState, UploadedFile } from "../api.js";
 import { call, get, send, sendOnce } from "../http/calls.js";
 import type { Caller } from "../http/transport.js";
-import { encoded } from "../http/urls.js";
+import { segment } from "../http/urls.js";
 
 /** The server waits for a prediction for 300 s. */
 const PREDICTION_S = 310;
@@ -23,13 +23,17 @@ export class Predictions {
    *
    * `data` goes to the host: `input`, and without a `model` the `version`.
    */
-  begin(strategy: string, data: Record<string, unknown>, { model }: { model?: string } = {}): Promise<AsyncReply> {
+  begin(
+    strategy: string,
+    data: Record<string, unknown>,
+    { model }: { model?: string | undefined } = {},
+  ): Promise<AsyncReply> {
     const body = { strategy, module: model === undefined ? "prediction" : "model", model, data };
     return sendOnce(this.caller, "POST", "/bp/ai/async/modelhub", body);
   }
 
-  read(predictionId: string): Promise<PredictionState> {
-    return get(this.caller, `/bp/ai/async/modelhub/${encoded(predictionId)}`);
+  async read(predictionId: string): Promise<PredictionState> {
+    return get(this.caller, `/bp/ai/async/modelhub/${segment(predictionId)}`);
   }
 
   /** Upload a file for the input of a prediction, and return its URL. */

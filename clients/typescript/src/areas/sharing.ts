@@ -8,7 +8,7 @@ export class Sharing {
   constructor(private readonly caller: Caller) {}
 
   /** The code with which others join the asset that lasts longest. `quota`: how many may join. */
-  code({ quota }: { quota?: number } = {}): Promise<ShareCode> {
+  code({ quota }: { quota?: number | undefined } = {}): Promise<ShareCode> {
     return sendOnce(this.caller, "POST", "/bp/asset/share_group/code", { share_code_quota: quota });
   }
 

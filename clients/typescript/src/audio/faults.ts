@@ -1,5 +1,7 @@
 // Why there is no recording.
 
+import { ParleyError } from "../errors.js";
+
 /**
  * `insecure`: the page was not loaded over HTTPS. `refused`: by the user or the page's policy. `missing`: there is no
  * microphone. `busy`: another program uses it. `failed`: anything else, see `cause`. `lost`: it was unplugged or closed.
@@ -26,12 +28,12 @@ const KINDS: Record<string, MicrophoneFaultKind> = {
   NotReadableError: "busy",
 };
 
-export class MicrophoneFault extends Error {
+export class MicrophoneFault extends ParleyError {
+  override readonly name = "MicrophoneFault";
   readonly kind: MicrophoneFaultKind;
 
   constructor(kind: MicrophoneFaultKind, cause?: unknown) {
-    super(`microphone: ${kind}`, { cause });
-    this.name = "MicrophoneFault";
+    super("microphone", `microphone: ${kind === "failed" && cause instanceof Error ? cause.message : kind}`, { cause });
     this.kind = kind;
   }
 

@@ -51,6 +51,7 @@ export class HandsFree {
     this.#on = on;
     try {
       const [detector] = await Promise.all([loadDetector(), microphone.open()]);
+      await microphone.open(); // It closes while nobody uses it, and loading can take longer.
       if (this.#on !== on) return detector.free(); // It was stopped meanwhile.
       const frames = new Frames(detector.frameSamples);
       const frameMs = (1000 * detector.frameSamples) / RATE;

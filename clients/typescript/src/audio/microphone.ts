@@ -1,7 +1,7 @@
 // The microphone, in the format that the server accepts: 16 kHz, mono, 16 bits.
 
 import { MicrophoneFault } from "./faults.js";
-import { PIECE_SAMPLES, RATE } from "./format.js";
+import { PIECE_SAMPLES, RATE, SEE_BUNDLERS } from "./format.js";
 import { Recording, type RecordingEnd } from "./recording.js";
 
 const KEEP_OPEN_MS = 15_000; // Opening takes so long that the first word would be lost.
@@ -134,13 +134,17 @@ export class Microphone {
 
   async #openDevice(): Promise<Open> {
     if (!navigator.mediaDevices) throw new MicrophoneFault("insecure");
-    const { echoCancellation = true, noiseSuppression = true, autoGainControl = true, workletUrl } = this.#options;
+    const { echoCancellation = true, noiseSuppression = true, autoGainControl = true } = this.#options;
     const stream = await navigator.mediaDevices.getUserMedia({
       audio: { channelCount: 1, echoCancellation, noiseSuppression, autoGainControl },
     });
     const context = new AudioContext(); // At the device's own rate, because not every browser converts it.
     try {
-      await context.audioWorklet.addModule(workletUrl ?? new URL("./worklet.js", import.meta.url));
+      const { workletUrl = new URL("./worklet.js", import.meta.url) } = this.#options;
+      await context.audioWorklet.addModule(workletUrl).catch((cause) => {
+        const from = String(workletUrl).slice(0, 100); // It may contain the code.
+        throw new Error(`worklet.js cannot be loaded from ${from}; ${SEE_BUNDLERS}`, { cause });
+      });
     } catch (error) {
       for (const track of stream.getTracks()) track.stop();
       await context.close();

@@ -31,8 +31,11 @@ export interface VoiceChatOptions {
   /** Called with each event, also of a turn that was interrupted. */
   onEvent?: (event: ConversationEvent, turn: Turn) => void;
   onState?: (state: VoiceState) => void;
-  /** Called with a `MicrophoneFault` or a `ParleyError`. By default, it is reported as an uncaught error. */
-  onError?: (error: unknown) => void;
+  /**
+   * Called with a `ParleyError`, such as a `MicrophoneFault`, or with what a function of the app has thrown. By default,
+   * it is reported as an uncaught error.
+   */
+  onError?: (error: Error) => void;
 }
 
 export class VoiceChat {
@@ -212,7 +215,7 @@ export class VoiceChat {
 
   #report(error: unknown): void {
     const { onError = reportError } = this.#given;
-    onError(error);
+    onError(error instanceof Error ? error : new Error(String(error), { cause: error }));
   }
 }
 

@@ -1,5 +1,6 @@
 // What detects a voice. The one of this package is Silero's, without a runtime for neural networks.
 
+import { SEE_BUNDLERS } from "./format.js";
 import { type Layer, layersOf } from "./layers.js";
 import { BINS, magnitudes } from "./spectrum.js";
 
@@ -165,6 +166,8 @@ function sigmoid(value: number): number {
 
 async function fetched(url: string | URL): Promise<ArrayBuffer> {
   const response = await fetch(url);
-  if (!response.ok) throw new Error(`${url} cannot be loaded: status ${response.status}`);
-  return response.arrayBuffer();
+  // Development servers answer addresses that they do not know with their page.
+  const isPage = response.headers.get("content-type")?.startsWith("text/html");
+  if (response.ok && !isPage) return response.arrayBuffer();
+  throw new Error(`${url} was answered with ${response.ok ? "HTML" : `status ${response.status}`}; ${SEE_BUNDLERS}`);
 }

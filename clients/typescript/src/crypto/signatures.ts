@@ -1,6 +1,7 @@
 // `X-Service-Sign`: the signature of a request with a key of the app.
 
 import { hex, randomId, utf8 } from "./encodings.js";
+import { rounded } from "../numbers.js";
 import { hmacSha256, Sha256 } from "./sha256.js";
 
 export const SIGN_HEADER = "X-Service-Sign";
@@ -13,15 +14,23 @@ export interface SignedRequest {
   body: Uint8Array;
 }
 
-/** Return the value of `X-Service-Sign`. `timeS` are Unix seconds; the server accepts each nonce once. */
+export interface SignOptions {
+  /** Unix seconds. By default, now. */
+  timeS?: number | undefined;
+  /** The server accepts each nonce once. By default, it is random. */
+  nonce?: string | null | undefined;
+}
+
+/** Return the value of `X-Service-Sign`. */
 export function signRequest(
   key: string,
   { method, pathAndQuery, body }: SignedRequest,
-  { timeS = Math.floor(Date.now() / 1000), nonce = randomId() }: { timeS?: number; nonce?: string | null } = {},
+  { timeS = Math.floor(Date.now() / 1000), nonce = randomId() }: SignOptions = {},
 ): string {
   const bodyHash = hex(new Sha256().update(body).digest());
-  const lines = [String(timeS), nonce, method.toUpperCase(), pathAndQuery, bodyHash];
+  const t = rounded("timeS", timeS);
+  const lines = [String(t), nonce, method.toUpperCase(), pathAndQuery, bodyHash];
   const text = lines.filter((line) => line !== null).join("\n");
   const mac = hex(hmacSha256(utf8(key), utf8(text)));
-  return [`t=${timeS}`, ...(nonce === null ? [] : [`n=${nonce}`]), `v1=${mac}`].join(",");
+  return [`t=${t}`, ...(nonce === null ? [] : [`n=${nonce}`]), `v1=${mac}`].join(",");
 }

@@ -1,6 +1,7 @@
 // When a request is repeated: exponential backoff with jitter, and never earlier than the server asks for.
 
 import { reasonOf } from "./aborting.js";
+import type { AbortSignalLike, HeadersLike } from "./web.js";
 
 /** The delays between attempts, in milliseconds. */
 export interface Backoff {
@@ -12,13 +13,21 @@ export interface Backoff {
   resumeMs: number;
 }
 
-export const BACKOFF: Backoff = { firstMs: 400, longestMs: 8_000, beginMs: 20_000, resumeMs: 150_000 };
+export type BackoffOptions = { [Name in keyof Backoff]?: Backoff[Name] | undefined };
+
+const BACKOFF: Backoff = { firstMs: 400, longestMs: 8_000, beginMs: 20_000, resumeMs: 150_000 };
+
+/** Return the delays, which are those by default unless others are given. */
+export function backoffOf(given: BackoffOptions = {}): Backoff {
+  const found = Object.entries(given).filter(([, ms]) => ms !== undefined);
+  return { ...BACKOFF, ...(Object.fromEntries(found) as Partial<Backoff>) };
+}
 
 const MAX_RETRY_AFTER_S = 86_400;
 const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/;
 
 /** Return the seconds after which a server wants the request to be repeated, at most a day. Null: it has not said. */
-export function retryAfterOf(headers: Headers): number | null {
+export function retryAfterOf(headers: HeadersLike): number | null {
   const value = headers.get("Retry-After") ?? "";
   // Pages may read `Date` of their own origin only. Clocks of clients are often wrong, so the server's is better.
   const seconds = /^\d+$/.test(value) ? Number(value) : (timeOf(value) - (timeOf(headers.get("Date")) || Date.now())) / 1000;
@@ -56,7 +65,7 @@ export class Attempts {
 }
 
 /** Resolve after `ms` milliseconds. Rejects with the reason of `signal` as soon as it is aborted. */
-export function delay(ms: number, signal?: AbortSignal): Promise<void> {
+export function delay(ms: number, signal?: AbortSignalLike): Promise<void> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) return reject(reasonOf(signal));
     const abort = () => {

@@ -5,6 +5,7 @@ import { randomId } from "../crypto/encodings.js";
 import { leavingWith, reasonOf } from "./aborting.js";
 import { Attempts, delay } from "./backoff.js";
 import { jsonBody, type ApiRequest, type Caller, type RequestBody } from "./transport.js";
+import type { AbortSignalLike, ResponseLike } from "./web.js";
 
 const MAX_TRIES = 3;
 const TIMEOUT_S = 30;
@@ -46,7 +47,7 @@ export function get<T>(caller: Caller, path: string, query: ApiRequest["query"] 
 type Method = "POST" | "PUT" | "DELETE";
 
 /** Send a request, with a body of JSON if one is given. */
-export function send<T>(
+export async function send<T>(
   caller: Caller,
   method: Method,
   path: string,
@@ -57,7 +58,7 @@ export function send<T>(
 }
 
 /** Send a request with an `Idempotency-Key`: a repeat has no further effect, and gets the first response. */
-export function sendOnce<T>(
+export async function sendOnce<T>(
   caller: Caller,
   method: Method,
   path: string,
@@ -70,7 +71,7 @@ export function sendOnce<T>(
 }
 
 /** Return the JSON object of a response. An empty body is an empty object. */
-export async function contentOf<T>(response: Response): Promise<T> {
+export async function contentOf<T>(response: ResponseLike): Promise<T> {
   const text = await bodyOf(response);
   const content = parsed(text.trim() || "{}");
   if (typeof content === "object" && content !== null && !Array.isArray(content)) return content as T;
@@ -87,8 +88,8 @@ function parsed(text: string): unknown {
 
 async function within<T>(
   timeoutS: number,
-  signal: AbortSignal | undefined,
-  work: (signal: AbortSignal) => Promise<T>,
+  signal: AbortSignalLike | undefined,
+  work: (signal: AbortSignalLike) => Promise<T>,
 ): Promise<T> {
   const leaving = new AbortController();
   let late: ConnectionLost | null = null;
@@ -105,7 +106,7 @@ async function within<T>(
   }
 }
 
-async function bodyOf(response: Response): Promise<string> {
+async function bodyOf(response: ResponseLike): Promise<string> {
   try {
     return await response.text();
   } catch (cause) {

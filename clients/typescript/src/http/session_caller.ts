@@ -6,6 +6,7 @@ import { NotUnderstood, ParleyError } from "../errors.js";
 import type { Backoff } from "./backoff.js";
 import { contentOf } from "./calls.js";
 import { jsonBody, type ApiRequest, type Caller, type Transport } from "./transport.js";
+import type { ResponseLike } from "./web.js";
 
 const SESSION_HEADER = "X-Service-Session-Token";
 
@@ -78,7 +79,7 @@ export class SessionCaller implements Caller {
     return user;
   }
 
-  async call(request: ApiRequest): Promise<Response> {
+  async call(request: ApiRequest): Promise<ResponseLike> {
     const used = await this.session();
     try {
       return await this.#send(request, used);
@@ -123,7 +124,7 @@ export class SessionCaller implements Caller {
     this.#session ??= (await this.#options.store?.load()) ?? null;
   }
 
-  #send(request: ApiRequest, session: Session | null): Promise<Response> {
+  #send(request: ApiRequest, session: Session | null): Promise<ResponseLike> {
     const { signKey } = this.#options;
     return this.#transport.send(request, (signed: SignedRequest) => ({
       ...(session && { [SESSION_HEADER]: session.token }),

@@ -4,12 +4,12 @@ import type { SignedRequest } from "../crypto/signatures.js";
 import { utf8 } from "../crypto/encodings.js";
 import { ConnectionLost, errorOf } from "../errors.js";
 import { reasonOf } from "./aborting.js";
+import { finite } from "../numbers.js";
 import type { Backoff } from "./backoff.js";
 import { BaseUrl, pathAndQuery, type Query } from "./urls.js";
+import type { AbortSignalLike, ByteStream, Fetch, FetchOptions, ResponseLike } from "./web.js";
 
 const API_VERSION = "1";
-
-export type Fetch = (url: string, options: RequestInit) => Promise<Response>;
 
 export interface RequestBody {
   contentType: string;
@@ -18,17 +18,17 @@ export interface RequestBody {
   /** Whether a part of the body is still to be sent. Only given if sending it may take long. */
   isUnsent?(): boolean;
   /** Return the bytes to send. Called for each attempt to send the request. */
-  open(): Promise<Uint8Array> | Uint8Array | ReadableStream<Uint8Array>;
+  open(): Promise<Uint8Array> | Uint8Array | ByteStream;
 }
 
 export interface ApiRequest {
   method: "GET" | "POST" | "PUT" | "DELETE";
   /** A path of the client interface, such as `/bp/user/me`. */
   path: string;
-  query?: Query;
-  headers?: Record<string, string>;
-  body?: RequestBody;
-  signal?: AbortSignal | undefined;
+  query?: Query | undefined;
+  headers?: Record<string, string> | undefined;
+  body?: RequestBody | undefined;
+  signal?: AbortSignalLike | undefined;
 }
 
 /** Sends the requests of one user: with a session, or as an app server. */
@@ -37,7 +37,7 @@ export interface Caller {
   readonly canUploadLive: boolean;
   readonly backoff: Backoff;
   /** Send a request. Throws `ParleyError` for an error response, and `ConnectionLost` if there is none. */
-  call(request: ApiRequest): Promise<Response>;
+  call(request: ApiRequest): Promise<ResponseLike>;
 }
 
 /** Returns the headers that authenticate a request. */
@@ -48,19 +48,19 @@ export class Transport {
   readonly #appId: string;
   readonly #fetch: Fetch;
 
-  constructor(baseUrl: string, appId: string, fetch: Fetch = (url, options) => globalThis.fetch(url, options)) {
+  constructor(baseUrl: string, appId: string, fetch?: Fetch) {
     this.#base = new BaseUrl(baseUrl);
     this.#appId = appId;
-    this.#fetch = fetch;
+    this.#fetch = fetch ?? ((url, options) => globalThis.fetch(url, options));
   }
 
-  async send({ method, path, query, headers, body, signal }: ApiRequest, authorize: Authorize): Promise<Response> {
+  async send({ method, path, query, headers, body, signal }: ApiRequest, authorize: Authorize): Promise<ResponseLike> {
     const target = this.#base.prefix + pathAndQuery(path, query);
     const signed = body?.signed ?? new Uint8Array();
     const authentication = await authorize({ method, pathAndQuery: target, body: signed });
-    const content = (await body?.open()) ?? null;
-    const isStream = content !== null && !(content instanceof Uint8Array); // Some environments have no streams.
-    const options: RequestInit & { duplex?: "half" } = {
+    const content = await body?.open();
+    const isStream = content !== undefined && !(content instanceof Uint8Array); // Some environments have no streams.
+    const options: FetchOptions = {
       method,
       headers: {
         "X-Service-App-Id": this.#appId,
@@ -69,13 +69,13 @@ export class Transport {
         ...headers,
         ...authentication,
       },
-      body: content as BodyInit | null,
       cache: "no-store",
       redirect: "manual", // Another host must not get the session.
-      signal: signal ?? null,
+      ...(content && { body: content }),
+      ...(signal && { signal }),
       ...(isStream && { duplex: "half" as const }),
     };
-    let response: Response;
+    let response: ResponseLike;
     try {
       response = await this.#fetch(this.#base.origin + target, options);
     } catch (cause) {
@@ -87,7 +87,11 @@ export class Transport {
   }
 }
 
+export function jsonBytes(value: unknown): Uint8Array {
+  return utf8(JSON.stringify(value, finite));
+}
+
 export function jsonBody(value: unknown): RequestBody {
-  const bytes = utf8(JSON.stringify(value));
+  const bytes = jsonBytes(value);
   return { contentType: "application/json", signed: bytes, open: () => bytes };
 }

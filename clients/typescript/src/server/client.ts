@@ -2,10 +2,11 @@
 
 import type { BatchReply, DetectReply, LoginReply, PublicSocialProfile, SignupReply, UserView } from "../api.js";
 import type { DeviceFields, SignInInfo, SignInPlatform, SignUpInfo, SignUpPlatform } from "../accounts/sign_in.js";
-import { BACKOFF, type Backoff } from "../http/backoff.js";
+import { backoffOf, type Backoff, type BackoffOptions } from "../http/backoff.js";
 import { get, send } from "../http/calls.js";
-import { Transport, type ApiRequest, type Caller, type Fetch } from "../http/transport.js";
-import { encoded } from "../http/urls.js";
+import { Transport, type ApiRequest, type Caller } from "../http/transport.js";
+import { segment } from "../http/urls.js";
+import type { Fetch } from "../http/web.js";
 import { serverToken, type ServerKey } from "./tokens.js";
 import { ServerUser } from "./user.js";
 
@@ -13,9 +14,9 @@ const AUTH_HEADER = "X-Service-Auth-Token";
 
 export interface ServerOptions {
   /** `server_audience` of the config `auth`, if it is set. */
-  audience?: string;
-  backoff?: Partial<Backoff>;
-  fetch?: Fetch;
+  audience?: string | undefined;
+  backoff?: BackoffOptions | undefined;
+  fetch?: Fetch | undefined;
 }
 
 /** A client of an app server. Each request has a new token, which is valid for one call. */
@@ -29,7 +30,7 @@ export class ServerClient {
     const { audience } = options;
     this.#transport = new Transport(baseUrl, appId, options.fetch);
     this.#token = (userId) => serverToken(key, appId, { userId, ...(audience !== undefined && { audience }) });
-    this.#backoff = { ...BACKOFF, ...options.backoff };
+    this.#backoff = backoffOf(options.backoff);
     this.#app = this.#callerOf((path) => path, null);
   }
 
@@ -61,7 +62,7 @@ export class ServerClient {
 
   /** The profiles of up to 100 users at third-party platforms, by the id of the user. */
   async profiles(userIds: readonly [string, ...string[]]): Promise<Record<string, PublicSocialProfile[]>> {
-    const path = `/bp/server/user/${encoded(userIds[0])}/social_profile`;
+    const path = `/bp/server/user/${segment(userIds[0])}/social_profile`;
     return (await get<BatchReply>(this.#app, path, { user_ids: userIds.join(",") })).social_profile;
   }
 
@@ -74,5 +75,5 @@ export class ServerClient {
 
 /** Return the path by which an app server makes a call of a client. */
 function serverPath(path: string, userId: string): string {
-  return `/bp/server/user/${encoded(userId)}${path.replace(/^\/bp(?:\/user\/me(?=\/|$))?/, "")}`;
+  return `/bp/server/user/${segment(userId)}${path.replace(/^\/bp(?:\/user\/me(?=\/|$))?/, "")}`;
 }

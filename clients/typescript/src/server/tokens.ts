@@ -3,6 +3,7 @@
 import { createPrivateKey, sign } from "node:crypto";
 import { base64Url, randomId, utf8 } from "../crypto/encodings.js";
 import { hmacSha256 } from "../crypto/sha256.js";
+import { rounded } from "../numbers.js";
 
 const LIFETIME_S = 60;
 const HASHES = { EdDSA: null, ES256: "sha256", RS256: "sha256" } as const;
@@ -17,16 +18,16 @@ export interface ServerKey {
 
 export interface TokenOptions {
   /** The only user that the token may be used for. By default, any user. */
-  userId?: string | null;
+  userId?: string | null | undefined;
   /** Scopes of endpoints, separated by spaces. By default, all. */
-  scope?: string | null;
+  scope?: string | null | undefined;
   /** `server_audience` of the config `auth`, if it is set. */
-  audience?: string;
-  lifetimeS?: number;
+  audience?: string | undefined;
+  lifetimeS?: number | undefined;
   /** The current time in Unix seconds. */
-  nowS?: number;
+  nowS?: number | undefined;
   /** The id of the token, which the server accepts once. */
-  jti?: string;
+  jti?: string | undefined;
 }
 
 /** Return a token that is valid for one call within a minute. */
@@ -43,7 +44,8 @@ export function serverToken(
   }: TokenOptions = {},
 ): string {
   const optional = { ...(userId && { sub: userId }), ...(scope && { scope }) };
-  const claims = { iss: appId, aud: audience, iat: nowS, exp: nowS + lifetimeS, jti, ...optional };
+  const iat = rounded("nowS", nowS);
+  const claims = { iss: appId, aud: audience, iat, exp: iat + rounded("lifetimeS", lifetimeS), jti, ...optional };
   const text = `${part({ alg: key.alg, kid: key.kid, typ: "JWT" })}.${part(claims)}`;
   return `${text}.${base64Url(signature(key, utf8(text)))}`;
 }

@@ -12,7 +12,7 @@ import type {
 } from "../api.js";
 import { get, send, sendOnce } from "../http/calls.js";
 import type { Caller } from "../http/transport.js";
-import { encoded } from "../http/urls.js";
+import { segment } from "../http/urls.js";
 import { User } from "../user.js";
 
 // Paths of the client interface, from which those of app servers follow.
@@ -52,8 +52,11 @@ export class ServerUser extends User {
   }
 
   /** Return a payment as the platform has it, and what the user has now. */
-  paymentIntent(intentId: string, { config }: { config?: string } = {}): Promise<PaymentIntentWithAssets> {
-    return get(this.#caller, `${INTENTS}/${encoded(intentId)}`, { pay_platform_config_name: config });
+  async paymentIntent(
+    intentId: string,
+    { config }: { config?: string | undefined } = {},
+  ): Promise<PaymentIntentWithAssets> {
+    return get(this.#caller, `${INTENTS}/${segment(intentId)}`, { pay_platform_config_name: config });
   }
 
   /** Begin a payment to the user. `withdrawId` is unique in the app, so that nothing is paid twice. */

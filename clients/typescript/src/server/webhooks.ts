@@ -3,6 +3,7 @@
 import { base64, fromBase64, utf8 } from "../crypto/encodings.js";
 import { hmacSha256 } from "../crypto/sha256.js";
 import { ParleyError } from "../errors.js";
+import type { HeadersLike } from "../http/web.js";
 import { joined } from "../streams/bytes.js";
 
 const TOLERANCE_S = 300;
@@ -28,11 +29,11 @@ export class WebhookRefused extends ParleyError {
   }
 }
 
-export type WebhookHeaders = Headers | Record<string, string | string[] | undefined>;
+export type WebhookHeaders = HeadersLike | Record<string, string | string[] | undefined>;
 
 /**
  * Return the event in a request. Throws `WebhookRefused` if it was not signed with one of the secrets, and `TypeError`
- * if one of them is empty or malformed.
+ * if one of them is empty or malformed, or if `body` was parsed.
  *
  * `body` are the bytes exactly as they have arrived. `secrets` begin with `whsec_`. While one replaces another, give
  * both.
@@ -41,8 +42,11 @@ export function verifyWebhook(
   headers: WebhookHeaders,
   body: Uint8Array | string,
   secrets: string | readonly string[],
-  { nowS = Date.now() / 1000 }: { nowS?: number } = {},
+  { nowS = Date.now() / 1000 }: { nowS?: number | undefined } = {},
 ): WebhookEvent {
+  if (typeof body !== "string" && !ArrayBuffer.isView(body)) {
+    throw new TypeError("body must be the raw bytes or text, not a parsed object");
+  }
   const keys = [secrets].flat().map(keyOf);
   const [id, time, signatures] = ["id", "timestamp", "signature"].map((name) => headerOf(headers, `webhook-${name}`));
   if (!id) throw new WebhookRefused("webhook-id is missing");
@@ -66,7 +70,7 @@ function keyOf(secret: string): Uint8Array {
 }
 
 function headerOf(headers: WebhookHeaders, name: string): string | null {
-  if (typeof headers["get"] === "function") return (headers as Headers).get(name);
+  if (typeof headers["get"] === "function") return (headers as HeadersLike).get(name);
   const found = Object.entries(headers).find(([given]) => given.toLowerCase() === name)?.[1];
   return (Array.isArray(found) ? found[0] : found) ?? null;
 }

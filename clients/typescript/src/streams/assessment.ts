@@ -4,6 +4,7 @@ import type { AssessmentParams, PronunciationReply } from "../api.js";
 import { leavingWith } from "../http/aborting.js";
 import { call } from "../http/calls.js";
 import type { Caller } from "../http/transport.js";
+import type { AbortSignalLike } from "../http/web.js";
 import { encodedAudio, Input, inputBody, type Pieces } from "./input.js";
 
 /** Five minutes of audio, which is the most, are assessed within half that time after their end. */
@@ -15,13 +16,13 @@ export interface AssessOptions {
   /** What the user reads aloud. */
   referenceText: string;
   /** By default `en-US`. */
-  language?: string;
-  gradingSystem?: AssessmentParams["grading_system"];
-  granularity?: AssessmentParams["granularity"];
+  language?: string | undefined;
+  gradingSystem?: AssessmentParams["grading_system"] | undefined;
+  granularity?: AssessmentParams["granularity"] | undefined;
   /** Whether omitted and inserted words are marked. */
-  enableMiscue?: boolean;
-  enableProsodyAssessment?: boolean;
-  signal?: AbortSignal;
+  enableMiscue?: boolean | undefined;
+  enableProsodyAssessment?: boolean | undefined;
+  signal?: AbortSignalLike | undefined;
 }
 
 export async function assess(

@@ -6,6 +6,8 @@ import { ConnectionLost, DigestMismatch, NotUnderstood, ParleyError } from "../e
 import { reasonOf } from "../http/aborting.js";
 import { Attempts, delay } from "../http/backoff.js";
 import type { ApiRequest, Caller } from "../http/transport.js";
+import { segment } from "../http/urls.js";
+import type { AbortSignalLike } from "../http/web.js";
 import { Digest } from "./digest.js";
 import type { StreamEvent } from "./events.js";
 import { piecesOf, SILENCE_MS } from "./pieces.js";
@@ -49,7 +51,7 @@ export class EventStream {
   #setOpened: () => void = () => {};
   readonly #caller: Caller;
   readonly #request: ApiRequest | null;
-  readonly #signal: AbortSignal;
+  readonly #signal: AbortSignalLike;
   readonly #onConnection: OnConnection;
   readonly #digest = new Digest();
   #lastId = 0;
@@ -59,7 +61,12 @@ export class EventStream {
    * `origin` is the request that begins the stream, or the id of a stream that has begun. A request needs an
    * `Idempotency-Key`, so that it can be repeated.
    */
-  constructor(caller: Caller, origin: ApiRequest | string, signal: AbortSignal, onConnection: OnConnection = () => {}) {
+  constructor(
+    caller: Caller,
+    origin: ApiRequest | string,
+    signal: AbortSignalLike,
+    onConnection: OnConnection = () => {},
+  ) {
     this.#caller = caller;
     this.#request = typeof origin === "string" ? null : origin;
     if (typeof origin === "string") this.streamId = origin;
@@ -180,7 +187,7 @@ export class EventStream {
 
   #nextRequest(): ApiRequest {
     if (this.streamId === null) return this.#request!;
-    const path = `/bp/ai/stream/${this.streamId}`;
+    const path = `/bp/ai/stream/${segment(this.streamId)}`;
     return { method: "GET", path, headers: { "Last-Event-ID": String(this.#lastId) } };
   }
 

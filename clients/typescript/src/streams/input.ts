@@ -1,7 +1,8 @@
 // The input of a stream: the bytes that follow the parameters. They are kept, so that the request can be repeated.
 
 import { base64, utf8 } from "../crypto/encodings.js";
-import type { RequestBody } from "../http/transport.js";
+import { jsonBytes, type RequestBody } from "../http/transport.js";
+import type { ByteStream } from "../http/web.js";
 import { joined } from "./bytes.js";
 
 /** All at once, or piece by piece as it is made. */
@@ -57,7 +58,7 @@ export class Input {
 
 /** Return the body of a request: parameters, which are signed, and the input behind them. */
 export function inputBody(parameters: unknown, input: Input, { live }: { live: boolean }): RequestBody {
-  const signed = utf8(JSON.stringify(parameters));
+  const signed = jsonBytes(parameters);
   let unsent = true;
   const streamed = () => {
     unsent = true;
@@ -88,7 +89,7 @@ export async function* encodedAudio(source: Pieces<Uint8Array>): AsyncGenerator<
   if (rest.length > 0) yield utf8(base64(rest));
 }
 
-function streamOf(head: Uint8Array, input: Input, onEnd: () => void): ReadableStream<Uint8Array> {
+function streamOf(head: Uint8Array, input: Input, onEnd: () => void): ByteStream {
   let position = -1;
   return new ReadableStream<Uint8Array>({
     async pull(controller) {

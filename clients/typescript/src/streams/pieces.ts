@@ -1,6 +1,7 @@
 // The body of a response, piece by piece as it arrives.
 
 import { ConnectionLost } from "../errors.js";
+import type { ResponseLike } from "../http/web.js";
 
 /** The server sends a `ping` after 15 s without another event. */
 export const SILENCE_MS = 45_000;
@@ -11,7 +12,7 @@ export const SILENCE_MS = 45_000;
  * React Native's own `fetch` has no streams: all bytes are yielded at the end then. Give the client the `fetch` of the
  * package `expo/fetch` instead.
  */
-export async function* piecesOf(response: Response): AsyncGenerator<Uint8Array> {
+export async function* piecesOf(response: ResponseLike): AsyncGenerator<Uint8Array> {
   if (!response.body?.getReader) {
     yield new Uint8Array(await response.arrayBuffer().catch(broken));
     return;
@@ -25,7 +26,7 @@ export async function* piecesOf(response: Response): AsyncGenerator<Uint8Array> 
     try {
       const { done, value } = await Promise.race([reader.read().catch(broken), silence]);
       if (done) return;
-      yield value;
+      yield value!;
     } finally {
       clearTimeout(timer);
     }

@@ -4,6 +4,7 @@ import type { PlatformParams, SpeechEnd } from "../api.js";
 import { randomId } from "../crypto/encodings.js";
 import { leavingWith } from "../http/aborting.js";
 import { jsonBody, type Caller } from "../http/transport.js";
+import type { AbortSignalLike } from "../http/web.js";
 import { joined } from "./bytes.js";
 import { cancelStream } from "./cancel.js";
 import { EventStream } from "./event_stream.js";
@@ -14,11 +15,11 @@ export interface SpeakOptions {
   /** Names of speech strategies, in the order in which they are tried. */
   strategies: string[];
   /** Overrides for the settings of strategies, by their platform. */
-  platformParams?: PlatformParams[];
+  platformParams?: PlatformParams[] | undefined;
   /** By default, each call has a new key. */
-  idempotencyKey?: string;
+  idempotencyKey?: string | undefined;
   /** Stops reading. */
-  signal?: AbortSignal;
+  signal?: AbortSignalLike | undefined;
 }
 
 export class Speech implements AsyncIterable<SpeechEvent> {

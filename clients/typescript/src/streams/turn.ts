@@ -5,6 +5,8 @@ import { randomId } from "../crypto/encodings.js";
 import { leavingWith } from "../http/aborting.js";
 import { readsWhileSending } from "../http/live.js";
 import type { ApiRequest, Caller } from "../http/transport.js";
+import type { AbortSignalLike } from "../http/web.js";
+import { rounded } from "../numbers.js";
 import { cancelStream } from "./cancel.js";
 import { EventStream, type ConnectionState, type OnConnection } from "./event_stream.js";
 import type { ConversationEvent } from "./events.js";
@@ -13,36 +15,36 @@ import { SingleReading } from "./single_reading.js";
 
 export interface ReadOptions {
   /** Stops reading. To stop the answer too, call `interrupt`. */
-  signal?: AbortSignal;
+  signal?: AbortSignalLike | undefined;
   /** Called whenever the connection was opened, was lost, or is no longer needed. */
-  onConnection?: OnConnection;
+  onConnection?: OnConnection | undefined;
 }
 
 export interface ConverseOptions extends ReadOptions {
   /** Names of conversation strategies, in the order in which they are tried. */
   strategies: string[];
   /** What the user says, as text. Either this or `audio` is given. */
-  text?: Pieces<string>;
+  text?: Pieces<string> | undefined;
   /** What the user says, as 16 kHz mono 16-bit PCM or as a file, in pieces of any size, as it is recorded. */
-  audio?: Pieces<Uint8Array>;
+  audio?: Pieces<Uint8Array> | undefined;
   /** Language of the user's input. */
   languageCode: string;
   /** Language of the answer. By default, that of the input. */
-  targetLanguageCode?: string;
+  targetLanguageCode?: string | undefined;
   /** The conversation to continue. By default, a new one begins. */
-  conversationId?: string | null;
-  voice?: string;
-  sttPrompt?: string;
+  conversationId?: string | null | undefined;
+  voice?: string | undefined;
+  sttPrompt?: string | undefined;
   /**
    * With PCM or WAV as `audio`: the server hears when the user has finished speaking, sends `end_of_speech` and answers.
    * No more is read from `audio` then, which need not end. In browsers and React Native, whose `fetch` reads no response
    * while it sends, `audio` must be one `Uint8Array`: `HandsFree` of `parley-client/audio` is for them.
    */
-  turnDetection?: TurnDetection;
+  turnDetection?: TurnDetection | undefined;
   /** Values for the system prompt's template. */
-  params?: Record<string, unknown>;
+  params?: Record<string, unknown> | undefined;
   /** By default, each turn has a new key. The same key and options get the same answer, which is made once. */
-  idempotencyKey?: string;
+  idempotencyKey?: string | undefined;
 }
 
 export class Turn implements AsyncIterable<ConversationEvent> {
@@ -134,9 +136,10 @@ export class Turn implements AsyncIterable<ConversationEvent> {
    * Without it, the history keeps all that has been said. The events go on to an `end` with `canceled`. When this
    * returns, the next turn may begin.
    */
-  async interrupt({ heardMs = null }: { heardMs?: number | null } = {}): Promise<void> {
+  async interrupt({ heardMs = null }: { heardMs?: number | null | undefined } = {}): Promise<void> {
+    const heard = heardMs === null ? null : rounded("heardMs", heardMs);
     if (this.#events.begun && this.streamId === null) await this.#stream.opened;
-    if (this.streamId !== null) return cancelStream(this.#caller, this.streamId, heardMs);
+    if (this.streamId !== null) return cancelStream(this.#caller, this.streamId, heard);
     if (!this.#events.begun) this.#events.cancel();
     this.#leaving.abort();
   }
@@ -187,7 +190,12 @@ function parametersOf(options: ConverseOptions): Record<string, unknown> {
     ...(options.conversationId && { conversation_id: options.conversationId }),
     ...(options.voice !== undefined && { voice: options.voice }),
     ...(options.sttPrompt !== undefined && { stt_prompt: options.sttPrompt }),
-    ...(options.turnDetection !== undefined && { turn_detection: options.turnDetection }),
+    ...(options.turnDetection !== undefined && { turn_detection: sentDetection(options.turnDetection) }),
     ...(options.params !== undefined && { params: options.params }),
   };
+}
+
+function sentDetection(detection: TurnDetection): TurnDetection {
+  const { silence_ms: silenceMs } = detection;
+  return silenceMs === undefined ? detection : { ...detection, silence_ms: rounded("silence_ms", silenceMs) };
 }

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import inspect
 import json  # noqa: TID251 - an independent reader
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -95,6 +96,22 @@ def test_every_operation_has_a_short_summary(document) -> None:
     assert all(inspect.getdoc(row.handler) for row in ROUTES)
     titles = {(row.area.group, row.area.title, row.area.description) for row in ROUTES}
     assert len(titles) == len({row.area.group for row in ROUTES}), "variants of an area are one group"
+
+
+def test_every_description_begins_with_what_the_operation_does(document) -> None:
+    for method, path, operation in operations(document):
+        first, *_ = operation["description"].split("\n\n")
+        assert re.match(r"[A-Z][a-z]+s\b", first), (method, path, first)
+        assert not re.match(r"(This|Its)\b", first), (method, path, first)
+        assert first.endswith("."), (method, path, first)
+        assert len(re.findall(r"\.\s+[A-Z`]", first)) <= 1, (method, path, first)
+
+
+def test_every_response_says_what_it_has(document) -> None:
+    for method, path, operation in operations(document):
+        for status, response in operation["responses"].items():
+            assert response["description"] not in {"", "The reply."}, (method, path, status)
+            assert response["description"].partition("\n")[0].endswith((".", ":")), (method, path, status)
 
 
 def test_operations_are_grouped_by_who_calls_them_with_conversations_first(document) -> None:

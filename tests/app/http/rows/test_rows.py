@@ -255,7 +255,8 @@ def test_the_reference_describes_each_row() -> None:
     assert reported(f"{s2s}/notes/{{note_id}}") == ("Save a note (S2S)", ["s2s_notes"], server, True)
     assert reported(f"{s2s}/payout/") == ("Pay a user (S2S)", ["s2s_notes"], server, None)
     assert reported("/bp/webhook/pay/{app_id}/{config}") == ("Receive a payment (webhook)", ["hooks"], [], None)
-    assert paths["/bp/notes/{note_id}"]["post"]["description"] == "Deprecated path of `POST /bp/note/{note_id}`."
+    deprecated = paths["/bp/notes/{note_id}"]["post"]["description"]
+    assert deprecated == "Saves a note. Deprecated path of `POST /bp/note/{note_id}`."
     described = {
         parameter["name"]: parameter["description"]
         for parameter in paths[f"{s2s}/note/{{note_id}}"]["post"]["parameters"][:2]
