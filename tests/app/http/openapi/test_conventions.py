@@ -67,6 +67,14 @@ def test_each_variable_of_the_examples_for_curl_is_explained() -> None:
             assert f"`${variable}` " in DOCUMENT["info"]["description"], curl
 
 
+def test_the_body_of_a_curl_example_has_lines_that_fit_beside_its_description() -> None:
+    curl = DOCUMENT["paths"]["/bp/ai/conversation"]["post"]["x-codeSamples"][0]["source"]
+    body = curl.partition("-d '")[2]
+    assert body.startswith('{\n  "strategies": [\n')
+    assert body.endswith("\n}Tell me about the sea.'")
+    assert max(len(line) for line in curl.splitlines()[3:]) <= 48
+
+
 def test_the_errors_of_a_response_are_listed_by_name() -> None:
     operation = DOCUMENT["paths"]["/bp/ai/conversation"]["post"]
     for text in (
