@@ -24,6 +24,11 @@ _CUT_CODES = """() => [...document.querySelectorAll("#reference .markdown:not(.m
         line.right > code.closest("p, li").getBoundingClientRect().right + 1))
     .map((code) => code.innerText)"""
 """Returns the names in prose and lists whose end is not seen."""
+_CUT_LINES = """() => [...document.querySelectorAll("#reference pre code")]
+    .filter((code) => [...code.getClientRects()].some((line) =>
+        line.right > code.closest("pre").parentElement.getBoundingClientRect().right + 1))
+    .map((code) => code.innerText)"""
+"""Returns the blocks of code with a line whose end is not seen."""
 _BROKEN_CODES = """() => [...document.querySelectorAll("#reference code, #contents code")]
     .filter((code) => !code.closest("pre") && code.getClientRects().length > 1)
     .map((code) => code.innerText)
@@ -184,6 +189,7 @@ async def test_no_name_is_broken_and_nothing_is_wider_than_the_page(opened: Open
     await expect(names.first).to_be_visible(timeout=_DRAWN_WITHIN_MS)
     assert await page.evaluate(_BROKEN_CODES) == []
     assert await page.evaluate(_CUT_CODES) == []
+    assert await page.evaluate(_CUT_LINES) == []
     assert await page.evaluate("() => document.documentElement.scrollWidth") <= screen["viewport"]["width"]
     page = await opened(**screen)
     await expect(page.get_by_text("X-Service-Session-Token").first).to_be_visible()
