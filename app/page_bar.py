@@ -1,11 +1,15 @@
 """The bar at the top of a page: the logo, and in development links to all pages of this server."""
 
+from pathlib import Path
+
 from app.http.rows.endpoint import DEFAULT_APP
 from app.playground import playground_shown
 from app.services import Services
 from streams.wire.page_style import LOGO
 
-TALK, REFERENCE, CONSOLE = "/", "/docs", "/console"
+TALK, REFERENCE, GUIDES, CONSOLE = "/", "/docs", "/docs/guides", "/console"
+GUIDES_FOLDER = Path(__file__).parents[1] / "docs" / "guides"
+"""The guides in the repository. An installed wheel does not contain them."""
 _PAGES = {
     TALK: "Talk",
     "/dev/accounts": "Accounts",
@@ -13,6 +17,7 @@ _PAGES = {
     "/dev/engagement": "Engagement",
     "/dev/mail": "Emails",
     "/dev/sms": "SMS",
+    GUIDES: "Guides",
     REFERENCE: "API reference",
     CONSOLE: "Console",
 }
@@ -52,6 +57,7 @@ def _shown(services: Services) -> dict[str, str]:
     hidden = {
         TALK: not playground_shown(services, DEFAULT_APP),
         REFERENCE: not services.settings.shows_docs,
+        GUIDES: not GUIDES_FOLDER.is_dir(),
         CONSOLE: not services.settings.shows_console,
     }
     return {path: title for path, title in _PAGES.items() if not hidden.get(path)}

@@ -58,6 +58,7 @@ from app.mail.routes import MAIL_HUB_ROUTES
 from app.pages.console import CONSOLE_PAGE_ROUTES
 from app.pages.developers import DEVELOPER_PAGE_ROUTES
 from app.pages.files import FILE_ROUTES
+from app.pages.guides import GUIDE_ROUTES
 from app.pages.reference import docs_routes
 from app.pages.talk import TALK_ROUTES
 from app.payments.cards.routes import CARD_ROUTES
@@ -94,6 +95,7 @@ DEVELOPMENT_ROUTES = [
     *DEV_PAYMENT_ROUTES,
     *CONSOLE_LINK_ROUTES,
     *DEVELOPER_PAGE_ROUTES,
+    *GUIDE_ROUTES,
 ]
 """The rows that only development servers have."""
 

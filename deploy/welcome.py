@@ -26,7 +26,7 @@ _TEXT = """
 #
 # Next steps:
 #   1. Talk to it:              {url}
-#   2. Build your first app:    docs/guides/first-app.md
+#   2. Build your first app:    {url}/docs/guides/first-app
 #   3. Configure and watch it:  {url}{console}
 #      (This link to the console signs in once, within an hour.)
 #

@@ -1,9 +1,9 @@
 """Pages for browsers, their static files, and files behind signed links.
 
-The talk page is at `/` (`talk.py`), the API reference at `/docs` (`reference.py`), the console for operators at
-`/console` (`console.py`). The console calls the admin API with the cookie of a session. `developers.py` has the
-accounts, payments and engagement pages of development servers, `files.py` files behind signed links, `assets.py`
-and `static/` the static files, and `rows.py` the rows of all pages.
+The talk page is at `/` (`talk.py`), the API reference at `/docs` (`reference.py`), the guides at `/docs/guides`
+(`guides.py`), the console for operators at `/console` (`console.py`). The console calls the admin API with the
+cookie of a session. `developers.py` has the accounts, payments and engagement pages of development servers,
+`files.py` files behind signed links, `assets.py` and `static/` the static files, `rows.py` the rows of all pages.
 
 No page has a build step. `static/talk/` contains ES modules that a browser loads unchanged, with Preact and htm in
 one vendored file. `static/vendor/` holds each vendored file with its licence, version and digest. The talk page is

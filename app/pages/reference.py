@@ -10,7 +10,7 @@ from app.http.errors import PathNotFound
 from app.http.openapi.document import openapi
 from app.http.rows.endpoint import Call, Endpoint
 from app.http.rows.inputs import Path
-from app.page_bar import REFERENCE, bar_links
+from app.page_bar import GUIDES_FOLDER, REFERENCE, bar_links
 from app.pages.assets import Page, is_part, static_page
 from app.pages.rows import page_row
 from streams.wire.codec import dumps
@@ -21,7 +21,7 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_FOLDERS = frozenset({"reference", "vendor"})
+_FOLDERS = frozenset({"guides", "reference", "vendor"})
 _SESSION = "reference/session.js"
 """The line of the page with this text starts what only development servers have."""
 
@@ -54,12 +54,15 @@ def docs_routes(interface: Sequence[Endpoint]) -> list[Endpoint]:
     """Return the routes of the reference page. The document describes `interface` and these routes."""
 
     @lru_cache(maxsize=1)
-    def document(public_url: str) -> Page:
-        return Page.of("application/json", dumps(openapi([*interface, *rows], public_url=public_url)))
+    def document(public_url: str, *, guides: bool) -> Page:
+        described = openapi([*interface, *rows], public_url=public_url, guides=guides)
+        return Page.of("application/json", dumps(described))
 
     async def openapi_json(call: Call) -> web.Response:
         """Read the OpenAPI document of this server."""
-        page = await asyncio.to_thread(document, call.services.settings.public_url)
+        settings = call.services.settings
+        guides = settings.development and GUIDES_FOLDER.is_dir()
+        page = await asyncio.to_thread(document, settings.public_url, guides=guides)
         return await page.response(call.request, policy=_POLICY)
 
     rows = [

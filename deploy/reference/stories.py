@@ -343,6 +343,7 @@ _TASKS: Sequence[Story] = (
 )
 
 _PAGES: Sequence[Story] = (
+    ("GUIDE=first-app", "GET /docs/guides/{guide}"),
     ("PART=theme.css", *(f"GET {pages}static/{{part}}" for pages in ("/", "/console/", "/dev/", "/docs/"))),
 )
 

@@ -27,6 +27,8 @@ dumps_plain = orjson.dumps
 """Encode JSON without a `LongInteger`: for events, because `dumps` takes 0.1 µs longer."""
 LOG_LINE = orjson.OPT_APPEND_NEWLINE | orjson.OPT_UTC_Z
 """`option` of `dumps` for log lines: append a newline, format times as `rfc3339` does."""
+INDENTED = orjson.OPT_INDENT_2
+"""`option` of `dumps` for JSON that is read by people."""
 
 encoded = orjson.Fragment
 """JSON that `dumps` copies into its output unchanged."""

@@ -26,7 +26,7 @@ async def statuses(server: Server, *paths: str) -> set[int]:
 
 @pytest.mark.parametrize("settings", [{}], indirect=True, ids=["default"])
 async def test_in_production_metrics_and_reference_respond_like_an_unknown_path(server: Server) -> None:
-    for path in (*METRICS, *DOCS):
+    for path in (*METRICS, *DOCS, "/docs/guides/mail"):
         for method in ("GET", "POST"):
             answers = []
             for requested in (path, "/nothing"):

@@ -24,6 +24,11 @@ _CUT_CODES = """() => [...document.querySelectorAll("#reference .markdown:not(.m
         line.right > code.closest("p, li").getBoundingClientRect().right + 1))
     .map((code) => code.innerText)"""
 """Returns the names in prose and lists whose end is not seen."""
+_CUT_LINES = """() => [...document.querySelectorAll("#reference pre code")]
+    .filter((code) => [...code.getClientRects()].some((line) =>
+        line.right > code.closest("pre").parentElement.getBoundingClientRect().right + 1))
+    .map((code) => code.innerText)"""
+"""Returns the blocks of code with a line whose end is not seen."""
 _BROKEN_CODES = """() => [...document.querySelectorAll("#reference code, #contents code")]
     .filter((code) => !code.closest("pre") && code.getClientRects().length > 1)
     .map((code) => code.innerText)
@@ -74,6 +79,23 @@ async def test_the_reference_is_shown_without_a_warning_and_links_to_the_documen
     assert not warnings
     async with server.http.get(server.url + urlsplit(await link.get_attribute("href")).path) as response:
         assert "x-events" in (await response.json())["paths"]["/bp/ai/conversation"]["post"]
+
+
+async def test_the_first_view_says_what_the_api_is_and_leads_on(opened: Open, server: Server) -> None:
+    page = await opened()
+    start = page.locator("#reference .markdown").first
+    await expect(start.get_by_text(f"curl {server.url}/bp/user/login")).to_be_in_viewport()
+    await expect(start.get_by_role("link", name="Your first app")).to_have_attribute(
+        "href", "/docs/guides/first-app"
+    )
+    for card in ("Sign in", "Payments", "Webhooks", "Conversations"):
+        await expect(start.get_by_role("link", name=card)).to_be_in_viewport()
+        anchor = await start.get_by_role("link", name=card).get_attribute("href")
+        await expect(page.locator(f"#contents details[data-anchor='{anchor.removeprefix('#')}']")).to_be_attached()
+    await start.get_by_role("link", name="Conversations").click()
+    await expect(page.locator("#reference").get_by_role("heading", name="Conversations")).to_be_in_viewport(
+        timeout=_DRAWN_WITHIN_MS
+    )
 
 
 async def test_one_group_and_one_section_of_the_contents_are_open(opened: Open) -> None:
@@ -167,9 +189,10 @@ async def test_no_name_is_broken_and_nothing_is_wider_than_the_page(opened: Open
     await expect(names.first).to_be_visible(timeout=_DRAWN_WITHIN_MS)
     assert await page.evaluate(_BROKEN_CODES) == []
     assert await page.evaluate(_CUT_CODES) == []
+    assert await page.evaluate(_CUT_LINES) == []
     assert await page.evaluate("() => document.documentElement.scrollWidth") <= screen["viewport"]["width"]
     page = await opened(**screen)
-    await expect(page.get_by_text("X-Service-Session-Token").first).to_be_in_viewport()
+    await expect(page.get_by_text("X-Service-Session-Token").first).to_be_visible()
     assert await page.evaluate(_BROKEN_CODES) == []
 
 
@@ -209,29 +232,35 @@ async def test_on_a_phone_the_contents_open_over_the_page(opened: Open) -> None:
     )
 
 
-@pytest.mark.parametrize("screen", [DESK, PHONE], ids=["desk", "phone"])
-async def test_requests_are_sent_with_a_session_after_one_click(
-    opened: Open, server: Server, screen: dict[str, Any]
-) -> None:
-    page = await opened(f"#{USER}", **screen)
+async def test_requests_are_sent_with_a_session_after_one_click(opened: Open, server: Server) -> None:
+    page = await opened(f"#{USER}", **DESK, permissions=["clipboard-read", "clipboard-write"])
     await expect(page.get_by_text("Parley", exact=True).first).to_be_visible()
     await page.get_by_role("button", name="Use a session").click()
     notice = page.locator(".tools").get_by_role("status")
-    await expect(notice).to_contain_text("as the new user")
-    assert await notice.evaluate("(all) => all.scrollWidth - all.clientWidth") <= 0
+    await expect(notice).to_contain_text("as a new user")
     box = await notice.bounding_box()
-    assert box["x"] >= 0
-    assert box["x"] + box["width"] <= screen["viewport"]["width"]
-    await keep_picture(page, f"docs-session-{screen['viewport']['width']}")
-    if screen is PHONE:  # The viewer's form for requests has no layout for phones.
-        await expect(page.get_by_role("button", name="Test request")).to_have_count(0)
-        return
+    assert box["y"] > DESK["viewport"]["height"] * 0.8  # Above are the tools of the operation.
+    await keep_picture(page, "docs-session-1280")
+    await notice.get_by_role("button", name="export SESSION").click()
+    await expect(notice).to_contain_text("Copied")
+    copied = await page.evaluate("navigator.clipboard.readText()")
+    session = {"X-Service-Session-Token": copied.removeprefix("export SESSION=")}
+    async with server.http.get(f"{server.url}/bp/user/me", headers=session) as known:
+        assert known.status == 200
     await section(page, USER).get_by_role("button", name="Test request").click()
     async with page.expect_response(f"{server.url}/bp/user/me") as sent:
         await page.get_by_role("button", name="Send").first.click()
     response = await sent.value
     assert response.status == 200
     assert (await response.json())["user"]["is_new_user"] is False
+
+
+async def test_a_phone_has_no_form_for_requests_and_no_session_for_it(opened: Open) -> None:
+    page = await opened(f"#{USER}", **PHONE)
+    await expect(section(page, USER)).to_be_visible(timeout=_DRAWN_WITHIN_MS)
+    await expect(page.get_by_role("button", name="Test request")).to_have_count(0)
+    await expect(page.locator(".tools .find")).to_be_visible()
+    await expect(page.locator(".tools .session")).to_be_hidden()
 
 
 async def test_a_request_without_a_session_shows_no_token(opened: Open) -> None:

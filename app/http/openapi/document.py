@@ -10,12 +10,12 @@ from app.http.openapi.errors import ErrorReply, error_responses
 from app.http.openapi.events import event_errors, event_list, events_described, models_of
 from app.http.openapi.groups import tag_groups, tag_of, tags
 from app.http.openapi.prose import (
-    ABOUT,
     HEADERS,
     ONE_CALL,
     PATH_PARAMETERS,
     RATE_LIMITS,
     SECURITY_SCHEMES,
+    about,
 )
 from app.http.openapi.responses import with_response
 from app.http.openapi.samples import code_samples
@@ -33,8 +33,8 @@ _REQUEST_ID = {"X-Request-Id": {"$ref": "#/components/headers/RequestId"}}
 _RATE_LIMITS = {name: {"$ref": f"#/components/headers/{name}"} for name in RATE_LIMITS}
 
 
-def openapi(routes: Sequence[Endpoint], *, public_url: str) -> dict[str, Any]:
-    """Return the document of all rows and their S2S forms."""
+def openapi(routes: Sequence[Endpoint], *, public_url: str, guides: bool = True) -> dict[str, Any]:
+    """Return the document of all rows and their S2S forms. `guides`: whether it links to the guides."""
     schemas = Schemas(requests=_request_models(routes), responses=[ErrorReply, *_response_models(routes)])
     paths: dict[str, dict[str, Any]] = {}
     for row in routes:
@@ -42,7 +42,7 @@ def openapi(routes: Sequence[Endpoint], *, public_url: str) -> dict[str, Any]:
             paths.setdefault(template_of(path), {})[row.method.lower()] = _operation(row, path, schemas, public_url)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Parley", "version": API_VERSION, "description": ABOUT.strip()},
+        "info": {"title": "Parley", "version": API_VERSION, "description": about(public_url, guides=guides)},
         "servers": [{"url": public_url}],
         "tags": tags(routes),
         "x-tagGroups": tag_groups(routes),

@@ -1,14 +1,32 @@
 """The texts of the reference page that do not belong to one endpoint: conventions and authentication."""
 
+import re
 from typing import Any
 
 from app.http.callers import auth, operators, server_tokens, signatures
 from app.http.paths import APP_ID, USER_ID
 from app.http.rows.endpoint import API_VERSION, DEFAULT_APP
 
-ABOUT = """
-Parley responds in one of three ways: with JSON, with an empty 200 response, or with a stream of Server-Sent Events.
+_START = """
+The API of a server for voice and chat apps: conversations by text and speech, accounts, payments, and more. All
+paths begin at `{url}`. A first request signs a new user in. Its response has the session token that other requests
+need:
 
+```sh
+curl {url}/bp/user/login \\
+  -d '{{"device": {{"id": "my-first-device"}}}}'
+```
+
+In production, requests of apps are also signed. The guide [Your first app](/docs/guides/first-app) leads from here
+to a spoken answer.
+
+- [**Conversations**](#tag/ai) Speak or type, and hear the answer while it is made
+- [**Sign in**](#tag/account) Devices, email addresses, phone numbers, and sign-in platforms
+- [**Payments**](#tag/cards) Cards, wallets, and what users own
+- [**Webhooks**](#tag/webhooks) What platforms report to this server
+"""
+
+_ABOUT = """
 ## Authentication
 
 - **Client apps** send `X-Service-Session-Token`, the session token from the response to a login, and
@@ -44,20 +62,26 @@ and files behind signed links may be cached.
 
 ## Requests
 
+Parley responds in one of three ways: with JSON, with an empty 200 response, or with a stream of Server-Sent Events.
+
 Bodies are JSON of at most 128 KiB, nested at most 32 levels deep, without a `Content-Encoding`. Unknown fields are
 ignored. A trailing slash in a path is optional.
 
 `platform` is the client's operating system, a sign-in platform, a payment platform or a vendor: its description
 says which. Times that are not set are the zero time, `0001-01-01T00:00:00Z`, in fields of RFC 3339. The guide
-*Conventions* (`docs/guides/conventions.md`) explains these, numbers and errors.
+[Conventions](/docs/guides/conventions) explains these, numbers and errors.
 
 ## Examples
 
-The examples for curl are commands of a shell, with the address of this server and variables: `$SESSION` is a
-session token, `$SERVER` a server token, and `$ADMIN` the token of an operator. Other variables have the names of
-parameters: `$USER_ID` is the `user_id` of the path. `make run` prints the first two, and writes the token of an
-operator to `.parley/admin-token`. The responses are those of a development server. Their lists have at most two
+The examples for `curl` can be run in a shell that has these variables. Others have the names of parameters, such as
+`$USER_ID` for the `user_id` of the path. The responses are those of a development server, with lists cut to two
 items.
+
+| variable | what it holds | where you get it |
+|---|---|---|
+| `$SESSION` | a session token | printed by `make run`; or the response to a login |
+| `$SERVER` | a server token | printed by `make run`; or `python -m app token make` |
+| `$ADMIN` | the token of an operator | the file `.parley/admin-token` of `make run`; or `python -m app operators` |
 
 ## Streams
 
@@ -75,6 +99,15 @@ is sent in pieces: concatenate all pieces of a stream, or of one `index`, to get
 
 In the OpenAPI document behind this page, `x-events` of an operation holds the JSON Schema of each event's data.
 """
+
+_GUIDE_LINK = re.compile(r"\[([^]]+)\]\(/docs/guides[^)]*\)")
+
+
+def about(public_url: str, *, guides: bool) -> str:
+    """Return the introduction of the document. `guides`: whether the server has the guides as pages to link to."""
+    text = f"{_START.format(url=public_url)}{_ABOUT}".strip()
+    return text if guides else _GUIDE_LINK.sub(r"*\1*", text)
+
 
 _SIGN = """
 Required of client apps, unless the app's config `auth` turns it off. Format: `t=<unix seconds>,n=<nonce>,v1=<hex>`.

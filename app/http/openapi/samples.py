@@ -13,7 +13,8 @@ from app.http.openapi.clients import SAMPLES, Call
 from app.http.paths import is_server_path, template_of
 from app.http.rows import idempotency
 from app.http.rows.endpoint import Endpoint
-from streams.wire.codec import dumps, loads
+from app.http.rows.inputs import Source
+from streams.wire.codec import INDENTED, dumps, loads
 
 _CALLS = Path(__file__).parent / "client_calls.json"
 """Calls of the clients, by the operation. Those of app servers follow from those of apps, unless they are named."""
@@ -27,6 +28,10 @@ _RECORDINGS = {"/bp/ai/audio/pronunciation": "hello.pcm"}
 """Files that examples send in place of the shortened audio of a body. `docs/guides/streams.md` makes them."""
 _OF_LINKS = frozenset({"verify_code", "random_code", "token", "mid", "e", "u"})
 """Query parameters that links of emails have."""
+
+
+_WIDTH = 40
+"""The characters of JSON that fit into a line of an example."""
 
 
 def code_samples(row: Endpoint, path: str, operation: Mapping[str, Any], *, url: str) -> list[dict[str, str]]:
@@ -120,5 +125,16 @@ def _body(row: Endpoint) -> str | None:
         return None
     if bodies := bodies_of(row):
         example = next(iter(bodies.values()))
-        return example if isinstance(example, str) else dumps(example).decode()
+        if not isinstance(example, str):
+            return _json(example)
+        if row.inputs.body.source is Source.CHUNKED:
+            end = example.rindex("}") + 1
+            return _json(loads(example[:end].encode())) + example[end:]
+        return example
     return "{}"
+
+
+def _json(value: Any) -> str:
+    """Return JSON, over several lines if it may be wider than the column of the examples."""
+    short = dumps(value)
+    return (short if len(short) <= _WIDTH else dumps(value, option=INDENTED)).decode()

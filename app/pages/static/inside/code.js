@@ -6,7 +6,7 @@ import { CopyButton } from "./copy.js";
 import { curlOf, pythonOf, typescriptOf } from "./snippets.js";
 
 const LANGUAGES = [
-  { id: "curl", title: "curl", of: curlOf, needs: "Needs curl and a shell." },
+  { id: "curl", title: "curl", of: curlOf },
   { id: "typescript", title: "TypeScript", of: typescriptOf, needs: "Needs Node 20 and the client in clients/typescript." },
   { id: "python", title: "Python", of: pythonOf, needs: "Needs Python 3.11 and the client in clients/python." },
 ];
@@ -26,7 +26,7 @@ export function Code({ record }) {
     </div>
     <p class="code-foot">
       <${CopyButton} label=${`Copy ${title}`} textOf=${() => text} onSelect=${() => getSelection().selectAllChildren(code.current)} />
-      <span class="muted">${needs}</span>
+      ${needs && html`<span class="muted">${needs}</span>`}
     </p>
     ${record.isSpoken && html`<p class="muted">Put your own recording into recording.wav: 16 kHz, mono, 16 bits.</p>`}
     ${!request.parameters && html`<p class="muted">The page was reloaded during this answer, so it only knows how it was resumed.</p>`}

@@ -28,7 +28,7 @@ export function curlOf({ method, url, headers = {}, parameters, text }) {
     lines.push(`-H ${secret ? `"${name}: $SESSION"` : quoted(`${name}: ${value}`)}`);
   }
   if (!parameters) return lines.join(" \\\n  ");
-  const json = JSON.stringify(parameters);
+  const json = JSON.stringify(parameters, null, 2);
   if (text !== null) return [...lines, `--data-binary ${quoted(json + text)}`].join(" \\\n  ");
   const body = `{ printf %s ${quoted(json)}\n  base64 < ${RECORDING}; } |\n  `;
   return body + [...lines, "--data-binary @-"].join(" \\\n  ");

@@ -1,12 +1,14 @@
 // The contents at the side of the page: groups, of which one is open, their sections and operations.
 
 import { html, render } from "../vendor/preact.js";
+import { openContents } from "./menu.js";
 
 /** Show the contents. Return `show`, which opens and marks a section and an operation. */
 export function showContents(outline) {
   const nav = document.querySelector("#contents");
   render(html`${outline.map((group, index) => Group(group, index === 0))}`, nav);
-  openAndClose(nav);
+  openContents(nav);
+  openSections(nav);
   return { show: (section, operation) => show(nav, section, operation) };
 }
 
@@ -36,16 +38,8 @@ function short(method) {
   return method === "DELETE" ? "DEL" : method;
 }
 
-function openAndClose(nav) {
-  const menu = document.querySelector(".tools .menu");
-  const setOpen = (isOpen) => {
-    document.body.classList.toggle("contents-open", isOpen);
-    menu.setAttribute("aria-expanded", String(isOpen));
-  };
-  menu.addEventListener("click", () => setOpen(menu.getAttribute("aria-expanded") !== "true"));
-  addEventListener("keydown", (event) => event.key === "Escape" && setOpen(false));
+function openSections(nav) {
   nav.addEventListener("click", (event) => {
-    if (event.target.closest("a")) setOpen(false);
     const section = event.target.closest("summary")?.parentElement.closest("details.section");
     if (section && !section.open) location.hash = section.dataset.anchor;
   });

@@ -10,7 +10,7 @@ export function makeReachable(viewer) {
     for (const button of viewer.querySelectorAll("button.scalar-code-copy:not([aria-label])")) {
       button.setAttribute("aria-label", "Copy");
     }
-    for (const part of viewer.querySelectorAll(":is(.custom-scroll, .endpoints, pre code):not([tabindex])")) {
+    for (const part of viewer.querySelectorAll(":is(.custom-scroll, .endpoints, pre code, .markdown table):not([tabindex])")) {
       part.setAttribute("tabindex", "0");
     }
     for (const name of viewer.querySelectorAll(".markdown :is(li, p) code:not(.long)")) {

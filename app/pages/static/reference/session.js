@@ -3,7 +3,7 @@
 const button = document.querySelector(".tools .session");
 const status = document.querySelector(".tools [role=status]");
 
-const SHOWN_MS = 8_000;
+const SHOWN_MS = 12_000;
 let hiding;
 
 document.addEventListener("viewer", ({ detail: viewer }) => {
@@ -16,7 +16,7 @@ async function useSession(viewer) {
   try {
     const user = await newUser();
     viewer.updateConfiguration({ ...viewer.getConfiguration(), authentication: withSession(user.session.session_token) });
-    say(`Requests are sent as the new user ${user.uid}.`);
+    say("Requests are sent as a new user.", copyButton(user.session.session_token));
     button.firstElementChild.textContent = "Use another session";
   } catch (error) {
     say(`No session: ${error.message}`);
@@ -25,11 +25,27 @@ async function useSession(viewer) {
   }
 }
 
-/** Show a message below the button for a while. */
-function say(message) {
-  status.textContent = message;
+/** Show a message for a while, and beside it a button if one is given. */
+function say(message, ...buttons) {
+  status.replaceChildren(message, ...buttons);
   clearTimeout(hiding);
-  hiding = setTimeout(() => (status.textContent = ""), SHOWN_MS);
+  hiding = setTimeout(() => status.replaceChildren(), SHOWN_MS);
+}
+
+/** Return a button that copies the line of a shell after which the examples for curl use the session. */
+function copyButton(token) {
+  const copy = document.createElement("button");
+  copy.type = "button";
+  copy.textContent = "Copy “export SESSION=…”";
+  copy.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(`export SESSION=${token}`);
+      say("Copied. Paste it into your shell, and the examples use this session.");
+    } catch {
+      say("This browser cannot copy here.");
+    }
+  });
+  return copy;
 }
 
 async function newUser() {

@@ -46,7 +46,15 @@ def test_each_time_that_may_be_unset_says_so() -> None:
             assert "zero time" in schemas[model]["properties"][name]["description"], (model, name)
     assert ZERO_TIME in schemas["AssetView"]["description"]
     assert ZERO_TIME in DOCUMENT["info"]["description"]
-    assert "docs/guides/conventions.md" in DOCUMENT["info"]["description"]
+    assert "](/docs/guides/conventions)" in DOCUMENT["info"]["description"]
+
+
+def test_the_introduction_links_to_guides_only_if_the_server_has_them() -> None:
+    url = "http://parley.example"
+    assert f"curl {url}/bp/user/login" in DOCUMENT["info"]["description"]
+    without = openapi(ROUTES, public_url=url, guides=False)["info"]["description"]
+    assert "*Conventions*" in without
+    assert "/docs/guides" not in without
 
 
 def test_each_variable_of_the_examples_for_curl_is_explained() -> None:
@@ -57,6 +65,14 @@ def test_each_variable_of_the_examples_for_curl_is_explained() -> None:
         parameters = {parameter["name"].upper() for parameter in operation["parameters"] if "name" in parameter}
         for variable in set(re.findall(r"\$([A-Z_]+)", curl)) - parameters:
             assert f"`${variable}` " in DOCUMENT["info"]["description"], curl
+
+
+def test_the_body_of_a_curl_example_has_lines_that_fit_beside_its_description() -> None:
+    curl = DOCUMENT["paths"]["/bp/ai/conversation"]["post"]["x-codeSamples"][0]["source"]
+    body = curl.partition("-d '")[2]
+    assert body.startswith('{\n  "strategies": [\n')
+    assert body.endswith("\n}Tell me about the sea.'")
+    assert max(len(line) for line in curl.splitlines()[3:]) <= 48
 
 
 def test_the_errors_of_a_response_are_listed_by_name() -> None:
