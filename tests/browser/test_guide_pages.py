@@ -44,3 +44,12 @@ async def test_a_guide_fits_on_a_phone(chromium: Browser, server: Server, guide:
     await page.keyboard.press("Escape")
     await expect(page.locator("#contents")).to_be_hidden()
     await context.close()
+
+
+async def test_the_talk_page_leads_to_the_first_guide(chromium: Browser, server: Server) -> None:
+    context = await chromium.new_context(**PHONE)
+    page = await context.new_page()
+    await page.goto(server.url)
+    await page.get_by_role("link", name="your first app").click()
+    await expect(page.get_by_role("heading", level=1, name="Your first app")).to_be_visible()
+    await context.close()

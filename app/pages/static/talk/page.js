@@ -3,7 +3,7 @@
 import { Microphone, Player } from "../client/parley-client.js";
 import { Inside } from "../inside/panel.js";
 import { Pronounce } from "../pronounce/pronounce.js";
-import { Bar } from "../shared/bar.js";
+import { Bar, pageHref } from "../shared/bar.js";
 import { html, render, useEffect, useReducer, useState } from "../vendor/preact.js";
 import { LOCAL_STRATEGY, effectiveChoices } from "./choices.js";
 import { Composer } from "./composer.js";
@@ -110,6 +110,7 @@ function App() {
   const welcome = {
     isLocal: choices?.strategy === LOCAL_STRATEGY,
     connectHref: consoleUrl && `${consoleUrl}#/configs?kind=vendor_accounts`,
+    guidesHref: pageHref("Guides"),
   };
   return html`
     <${Bar}>

@@ -5,8 +5,11 @@ import { Orb } from "./orb.js";
 
 const EXAMPLES = ["What is the capital of Japan?", "Tell me a story about the sea.", "Let us practise ordering a coffee."];
 
-/** `isLocal`: whether a model of this machine answers. `connectHref`: where operators connect another, or undefined. */
-export function Welcome({ talk, player, isLocal, connectHref }) {
+/**
+ * `isLocal`: whether a model of this machine answers. `connectHref`: where operators connect another, or undefined.
+ * `guidesHref`: where the guides are, or undefined.
+ */
+export function Welcome({ talk, player, isLocal, connectHref, guidesHref }) {
   return html`<div class="welcome">
     <${Orb} size="large" phase=${talk.phase} voice=${talk.voice} player=${player} />
     <h2>Say or type something</h2>
@@ -20,5 +23,6 @@ export function Welcome({ talk, player, isLocal, connectHref }) {
     html`<p class="model">
       A tiny local model answers${connectHref ? html`. <a href=${connectHref}>Connect your own</a>.` : ", so do not expect too much."}
     </p>`}
+    ${guidesHref && html`<p class="model">A guide leads you to <a href="${guidesHref}/first-app">your first app</a>.</p>`}
   </div>`;
 }
