@@ -91,10 +91,9 @@ async def _the_welcome_can_be_pasted_into_a_shell(local: Command, tmp_path: Path
 
 async def _next_steps_lead_somewhere(local: Command, url: str) -> None:
     steps = re.findall(r"^# +[123]\. .*: +(\S+)$", _welcome(local.lines), re.MULTILINE)
-    talk, guide, console = steps
-    assert (ROOT / guide).exists()
+    assert len(steps) == 3
     async with ClientSession() as http:
-        for page in (talk, console):
+        for page in steps:
             assert page.startswith(url)
             async with http.get(page) as answer:
                 assert (answer.status, answer.content_type) == (200, "text/html")
