@@ -1,7 +1,6 @@
 """The transcript: nothing moves while an answer grows, and the reader decides what is in sight."""
 
 import re
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,6 +9,7 @@ from playwright.async_api import Locator, expect
 from tests.browser.conftest import Visit
 from tests.browser.pictures import keep_picture
 from tests.browser.talk_page import TalkPage
+from tests.calendar.clock import utc_now
 
 PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
 MOST_BETWEEN_TURNS = 32
@@ -123,7 +123,7 @@ async def test_the_actions_of_an_answer_appear_where_they_are_needed(visit: Visi
     """At a desk they are shown for the last answer and the one that is pointed at, and on a phone always."""
     strategy = await fixed_strategy("Hello there.")
     for options, shown in (({}, "0"), ({"is_mobile": True, "has_touch": True}, "1")):
-        nine = f"Etc/GMT+{(datetime.now(UTC).hour - 9) % 12}"  # a zone where it is now past nine
+        nine = f"Etc/GMT+{(utc_now().hour - 9) % 12}"  # a zone where it is now past nine
         talk = await visit(permissions=["clipboard-read", "clipboard-write"], timezone_id=nine, **options)
         await talk.open(strategy)
         for _ in range(2):

@@ -14,10 +14,6 @@ from app.settings import Settings
 from streams.wire.errors import listed
 
 
-def is_development_path(request: web.Request) -> bool:
-    return request.path.startswith("/dev/")
-
-
 def check_host(request: web.Request, settings: Settings) -> None:
     """Raise `HostUnknown` if the request names a host that somebody else may have led to this server."""
     host = request.headers.get("Host", "")

@@ -18,7 +18,7 @@ from app.http.errors import (
     TransferCodingUnsupported,
     error_response,
 )
-from app.http.request.development import check_host, is_development_path
+from app.http.request.development import check_host
 from app.http.request.held_bodies import release_body
 from app.http.request.large_responses import is_large, release, send_large
 from app.http.rows.endpoint import REQUEST_CONTEXT, RequestContext
@@ -47,6 +47,7 @@ _MAPPED_STATUSES = frozenset({404, 405, 413})
 """Statuses of aiohttp's exceptions that have an error class. Others mean that the request is not valid HTTP."""
 _CLIENT_GONE = 499
 """Only for the access log: the client has disconnected and receives no response."""
+_DEVELOPMENT = "/dev/"
 _REST_S = 10
 _REST_BYTES = 16 * 1024 * 1024
 _PATH_CHARACTERS = 256
@@ -239,9 +240,8 @@ def _check_head(request: web.Request) -> None:
     lines = request.raw_headers
     if sum(map(len, chain.from_iterable(lines))) + len(": \r\n") * len(lines) > HEADER_BLOCK_BYTES:
         raise InvalidParameter(HEADER_BLOCK_FAULT)
-    settings = request.app[SERVICES].settings
-    if settings.development and is_development_path(request):
-        check_host(request, settings)
+    if request.path.startswith(_DEVELOPMENT) and request.app[SERVICES].settings.development:
+        check_host(request, request.app[SERVICES].settings)
 
 
 async def on_prepare(request: web.Request, response: web.StreamResponse) -> None:
@@ -286,7 +286,7 @@ def _allowed(request: web.Request, origin: str) -> bool:
 
     A preflight does not name an app, so an origin that any app allows passes. The actual request is checked again.
     """
-    if is_development_path(request):
+    if request.path.startswith(_DEVELOPMENT):
         return False
     configs = request.app[SERVICES].configs
     app_id: Any = request[REQUEST_CONTEXT].app_id or request.headers.get("X-Service-App-Id")
